@@ -1,0 +1,1 @@
+"""The system itself: phases, rules and records, free of Ray, drivers and network."""

@@ -1,0 +1,107 @@
+"""Wire types, one noun a file. This page re-exports them all."""
+
+from pipeline.records.context import ContextNote, Feedback, ProjectContext
+from pipeline.records.discovery import (
+    AnalysisStep,
+    DiscoveryResult,
+    DroppedStep,
+    PickedStep,
+    RecommendationStep,
+    RunType,
+    StandaloneDoc,
+    Summary,
+)
+from pipeline.records.insight import Insight, Severity
+from pipeline.records.pack import DomainPack, PackArea, PackFile
+from pipeline.records.project import (
+    DEFAULT_DATASOURCE,
+    AreaConfig,
+    LlmConfig,
+    Project,
+    ProjectPrompts,
+    WarehouseConfig,
+)
+from pipeline.records.recommendation import ExpectedImpact, Recommendation
+from pipeline.records.run import (
+    DiscoveryRun,
+    LifecycleEvent,
+    RunPhase,
+    RunStatus,
+    RunStep,
+    RunStepType,
+)
+from pipeline.records.schema import Column, ColumnCategory, SchemaLookup, Table, TableHit
+from pipeline.records.step import (
+    ExplorationStep,
+    FixAttempt,
+    Quality,
+    QualityKind,
+    StepAction,
+)
+from pipeline.records.verdict import (
+    CLAIM_STATUSES,
+    AgentMode,
+    ClaimEvidence,
+    ClaimVerdict,
+    DocKind,
+    InsightValidation,
+    Provenance,
+    Status,
+    StructuredVerdict,
+    ValidationResult,
+    VerdictStats,
+)
+
+__all__ = [
+    "CLAIM_STATUSES",
+    "DEFAULT_DATASOURCE",
+    "AgentMode",
+    "AnalysisStep",
+    "AreaConfig",
+    "ClaimEvidence",
+    "ClaimVerdict",
+    "Column",
+    "ColumnCategory",
+    "ContextNote",
+    "DiscoveryResult",
+    "DiscoveryRun",
+    "DocKind",
+    "DomainPack",
+    "DroppedStep",
+    "ExpectedImpact",
+    "ExplorationStep",
+    "Feedback",
+    "FixAttempt",
+    "Insight",
+    "InsightValidation",
+    "LifecycleEvent",
+    "LlmConfig",
+    "PackArea",
+    "PackFile",
+    "PickedStep",
+    "Project",
+    "ProjectContext",
+    "ProjectPrompts",
+    "Provenance",
+    "Quality",
+    "QualityKind",
+    "Recommendation",
+    "RecommendationStep",
+    "RunPhase",
+    "RunStatus",
+    "RunStep",
+    "RunStepType",
+    "RunType",
+    "SchemaLookup",
+    "Severity",
+    "StandaloneDoc",
+    "Status",
+    "StepAction",
+    "StructuredVerdict",
+    "Summary",
+    "Table",
+    "TableHit",
+    "ValidationResult",
+    "VerdictStats",
+    "WarehouseConfig",
+]

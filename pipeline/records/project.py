@@ -1,0 +1,87 @@
+"""A project: which warehouse, which model, which prompts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from pipeline.records.verdict import Status
+
+DEFAULT_DATASOURCE = "default"
+
+
+class WarehouseConfig(BaseModel):
+    id: str = DEFAULT_DATASOURCE
+    label: str = ""
+    description: str = ""
+    provider: str = "duckdb"
+    project_id: str = ""
+    datasets: list[str] = Field(default_factory=list)
+    """Schemas to read; empty means the provider's default."""
+    location: str = ""
+    filter_field: str = ""
+    filter_value: str = ""
+    shared_tables: list[str] = Field(default_factory=list)
+    """Tables without the filter field that may be read all the same."""
+    extra_functions: list[str] = Field(default_factory=list)
+    """Function names that the operator allows beyond the guard's own list."""
+    config: dict[str, Any] = Field(default_factory=dict)
+    """Provider settings, for DuckDB ``{"path": …}``."""
+
+
+class LlmConfig(BaseModel):
+    provider: str = ""
+    model: str = ""
+    config: dict[str, Any] = Field(default_factory=dict)
+
+
+class AreaConfig(BaseModel):
+    name: str
+    description: str = ""
+    keywords: list[str] = Field(default_factory=list)
+    prompt: str = ""
+    is_base: bool = True
+    is_custom: bool = False
+    priority: int = 1
+    enabled: bool = True
+
+
+class ProjectPrompts(BaseModel):
+    base_context: str = ""
+    exploration: str = ""
+    recommendations: str = ""
+    analysis_areas: dict[str, AreaConfig] = Field(default_factory=dict)
+
+
+class Project(BaseModel):
+    id: str
+    name: str
+    description: str = ""
+    domain: str = "general"
+    """Slug of the pack whose prompts were copied in."""
+    category: str = ""
+    warehouse: WarehouseConfig | None = None
+    """Legacy singular form; read as a list of one."""
+    warehouses: list[WarehouseConfig] = Field(default_factory=list)
+    primary_warehouse_id: str = ""
+    llm: LlmConfig = Field(default_factory=LlmConfig)
+    """Empty provider: what the environment offers, else the offline analyst."""
+    embedding: LlmConfig = Field(default_factory=LlmConfig)
+    profile: dict[str, Any] = Field(default_factory=dict)
+    prompts: ProjectPrompts = Field(default_factory=ProjectPrompts)
+    language: str = ""
+    state: str = ""
+    """Empty means ready; anything else blocks a discovery."""
+    validation_enabled: bool = True
+    recommendation_verdicts: list[Status] = Field(default_factory=list)
+    """Empty means confirmed and supported."""
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    def datasources(self) -> list[WarehouseConfig]:
+        """All datasources, the primary first."""
+        every = self.warehouses or ([self.warehouse] if self.warehouse else [])
+        first = next((w for w in every if w.id == self.primary_warehouse_id), None)
+        return every if first is None else [first, *(w for w in every if w is not first)]
