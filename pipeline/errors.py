@@ -9,6 +9,8 @@ Every class passes all its arguments to ``super().__init__``, so that it survive
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class VeridicalError(Exception):
     """Root of all errors that Veridical raises on purpose. ``str(error)`` is for people."""
@@ -19,6 +21,9 @@ class VeridicalError(Exception):
 
 class ForModel(VeridicalError):
     """Something the model wrote cannot be used; the text tells it what to send instead."""
+
+    fix_history: tuple[Any, ...] = ()
+    """The repairs (``FixAttempt``) that were tried on a query before it was given up."""
 
 
 class ActionError(ForModel):
@@ -90,6 +95,10 @@ class StoreUnavailable(ForOperator):
 
 class VectorsUnavailable(ForOperator):
     """The vector index cannot be opened, reached, or holds vectors of another embedder."""
+
+
+class VectorsBusy(VectorsUnavailable):
+    """Another process has the vector index open; it may be free in a moment."""
 
 
 class ClusterUnavailable(ForOperator):

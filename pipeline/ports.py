@@ -6,7 +6,7 @@ a driver on the event loop: whoever implements one keeps blocking work in thread
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol
@@ -18,12 +18,16 @@ from pipeline.records import (
     DiscoveryResult,
     ExplorationStep,
     Feedback,
+    IndexedTable,
+    IndexOrigin,
     ProjectContext,
     Quality,
     RecommendationStep,
     RunPhase,
     RunStep,
+    SchemaIndexRun,
     SchemaLookup,
+    Shape,
     StandaloneDoc,
     Table,
     TableHit,
@@ -107,6 +111,8 @@ class LanguageModel(Protocol):
 
 # ---------------------------------------------------------------- warehouses
 
+SQL = "SQL"
+
 
 @dataclass(frozen=True, slots=True)
 class WarehouseInfo:
@@ -114,15 +120,26 @@ class WarehouseInfo:
 
     id: str
     dialect: str
-    """sqlglot's name: duckdb, postgres, redshift, bigquery, snowflake, tsql, databricks."""
+    """sqlglot's name: duckdb, postgres, redshift, bigquery, snowflake, tsql, databricks. Empty for
+    a datasource that is not asked in SQL."""
     datasets: tuple[str, ...] = ()
     label: str = ""
     filter_field: str = ""
     filter_value: str = ""
+    shape: Shape = Shape.ENTITIES
+    query_language: str = SQL
+    """What ``Warehouse.query`` takes, as it is named to a model."""
+    anchors: bool = True
+    """False when the project demoted the datasource."""
 
     @property
     def dataset(self) -> str:
         return ", ".join(self.datasets)
+
+    @property
+    def can_anchor(self) -> bool:
+        """True when a run may rest on this datasource alone."""
+        return self.anchors and self.shape is Shape.ENTITIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +193,43 @@ class SchemaCatalog(Protocol):
     async def search(self, text: str, k: int) -> list[TableHit]:
         """The ``k`` tables nearest in meaning, best first."""
         ...
+
+
+class SchemaStore(Protocol):
+    """Tables of a project's datasources as they were read last. A reading counts while the
+    datasource is configured as it was then, and expires. Every call may raise
+    ``StoreUnavailable``; a reader then asks the warehouse."""
+
+    async def load(self, datasource_id: str) -> list[Table] | None:
+        """Every table of the last whole reading, without sample rows; None when none counts."""
+        ...
+
+    async def save(
+        self,
+        datasource_id: str,
+        origin: IndexOrigin,
+        batches: AsyncIterable[Sequence[IndexedTable]],
+    ) -> SchemaIndexRun:
+        """Keep a reading in place of the one before. It counts from the moment that the last batch
+        is kept; nothing changes when the batches end in an error."""
+        ...
+
+    async def kept(self, datasource_id: str, tables: Sequence[str]) -> dict[str, IndexedTable]:
+        """Those of the tables that were read with their sample rows, by name; also from a reading
+        that was broken off."""
+        ...
+
+    async def keep_samples(
+        self, datasource_id: str, table: str, rows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Add sample rows to a table of the last whole reading."""
+        ...
+
+    async def vectors(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """Vectors of catalog lines as float32 bytes, by key, without those that are not kept."""
+        ...
+
+    async def keep_vectors(self, vectors: Mapping[str, bytes]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,17 +26,19 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} does not belong in a prompt; normalise it first")
 
 
-def to_json(payload: Any) -> str:
-    """Compact JSON, keys in the order given, with the characters of tags escaped."""
+def to_json(payload: Any, *, dense: bool = False) -> str:
+    """JSON on one line, keys in the order given, with the characters of tags escaped. ``dense``
+    leaves out the blanks between its parts."""
+    separators = (",", ":") if dense else (", ", ": ")
     text = json.dumps(
-        payload, default=_plain, ensure_ascii=False, allow_nan=False, separators=(", ", ": ")
+        payload, default=_plain, ensure_ascii=False, allow_nan=False, separators=separators
     )
     return text.translate(_ESCAPES)
 
 
-def block(name: str, payload: Any) -> str:
-    """A data block with a JSON payload."""
-    return f"<{name}>\n{to_json(payload)}\n</{name}>"
+def block(name: str, payload: Any, *, dense: bool = False) -> str:
+    """A data block with a JSON payload; see ``to_json``."""
+    return f"<{name}>\n{to_json(payload, dense=dense)}\n</{name}>"
 
 
 def text_block(name: str, text: str) -> str:

@@ -126,7 +126,7 @@ class ValidationSettings(_Group):
     VALIDATION_BUNDLE_SAMPLE_ROWS: int = Field(default=50, gt=0)
     VALIDATION_BUNDLE_CELL_CHAR_CAP: int = Field(default=200, gt=0)
     VALIDATION_REC_STEPS_TOKEN_BUDGET: int = Field(default=12_000, ge=0)
-    VALIDATION_ESTIMATE_TOKEN_RATIO: float = Field(default=3.5, gt=0)
+    VALIDATION_ESTIMATE_TOKEN_RATIO: float = Field(default=3.5, gt=0, allow_inf_nan=False)
     VALIDATION_MAX_READ_STEP_ROWS: int = Field(default=200, gt=0)
     VALIDATION_NUMERIC_TOLERANCE: float = Field(default=0.20, ge=0, lt=1)
     VALIDATION_MIN_SAMPLE_SIZE: int = Field(default=30, ge=0)

@@ -16,9 +16,12 @@ from pipeline.records.pack import DomainPack, PackArea, PackFile
 from pipeline.records.project import (
     DEFAULT_DATASOURCE,
     AreaConfig,
+    KeyColumn,
+    KeyPair,
     LlmConfig,
     Project,
     ProjectPrompts,
+    Shape,
     WarehouseConfig,
 )
 from pipeline.records.recommendation import ExpectedImpact, Recommendation
@@ -30,7 +33,22 @@ from pipeline.records.run import (
     RunStep,
     RunStepType,
 )
-from pipeline.records.schema import Column, ColumnCategory, SchemaLookup, Table, TableHit
+from pipeline.records.schema import (
+    Column,
+    ColumnCategory,
+    SchemaLookup,
+    Table,
+    TableHit,
+    TableKind,
+    TimeSpan,
+)
+from pipeline.records.schema_index import (
+    IndexedTable,
+    IndexOrigin,
+    IndexPhase,
+    IndexProgress,
+    SchemaIndexRun,
+)
 from pipeline.records.step import (
     ExplorationStep,
     FixAttempt,
@@ -72,8 +90,14 @@ __all__ = [
     "ExplorationStep",
     "Feedback",
     "FixAttempt",
+    "IndexOrigin",
+    "IndexPhase",
+    "IndexProgress",
+    "IndexedTable",
     "Insight",
     "InsightValidation",
+    "KeyColumn",
+    "KeyPair",
     "LifecycleEvent",
     "LlmConfig",
     "PackArea",
@@ -92,8 +116,10 @@ __all__ = [
     "RunStep",
     "RunStepType",
     "RunType",
+    "SchemaIndexRun",
     "SchemaLookup",
     "Severity",
+    "Shape",
     "StandaloneDoc",
     "Status",
     "StepAction",
@@ -101,6 +127,8 @@ __all__ = [
     "Summary",
     "Table",
     "TableHit",
+    "TableKind",
+    "TimeSpan",
     "ValidationResult",
     "VerdictStats",
     "WarehouseConfig",

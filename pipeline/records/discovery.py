@@ -118,6 +118,8 @@ class DiscoveryResult(BaseModel):
     insights: list[Insight] = Field(default_factory=list)
     recommendations: list[Recommendation] = Field(default_factory=list)
     summary: Summary = Field(default_factory=Summary)
+    failure: str = ""
+    """Why the run counts as failed although this result is kept; empty when it completed."""
     created_at: datetime | None = None
     updated_at: datetime | None = None
 

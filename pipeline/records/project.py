@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -10,6 +11,19 @@ from pydantic import BaseModel, Field
 from pipeline.records.verdict import Status
 
 DEFAULT_DATASOURCE = "default"
+
+
+class Shape(StrEnum):
+    """What a datasource holds."""
+
+    ENTITIES = "entities"
+    """Tables, asked in SQL."""
+    CUBE = "cube"
+    """Measures and dimensions, asked in a query language of its own."""
+
+
+_SHAPES = {"cube": Shape.CUBE}
+"""Providers whose datasources are no sets of tables."""
 
 
 class WarehouseConfig(BaseModel):
@@ -28,7 +42,39 @@ class WarehouseConfig(BaseModel):
     extra_functions: list[str] = Field(default_factory=list)
     """Function names that the operator allows beyond the guard's own list."""
     config: dict[str, Any] = Field(default_factory=dict)
-    """Provider settings, for DuckDB ``{"path": …}``."""
+    """Provider settings, for DuckDB ``{"path": …}``, for Cube ``{"url": …, "token": …}``."""
+    anchors: bool = True
+    """False demotes a datasource that could anchor a run; nothing promotes one that cannot."""
+
+    @property
+    def shape(self) -> Shape:
+        """The shape that is registered for the provider."""
+        return _SHAPES.get(self.provider.strip().lower(), Shape.ENTITIES)
+
+    @property
+    def can_anchor(self) -> bool:
+        """True when a project may run on this datasource alone."""
+        return self.anchors and self.shape is Shape.ENTITIES
+
+
+class KeyColumn(BaseModel):
+    """A column that may identify the same thing in another datasource."""
+
+    datasource_id: str
+    table: str
+    """As the catalog names it; for a cube its name."""
+    column: str
+    """For a cube the whole member name, ``orders.customer_id``."""
+
+
+class KeyPair(BaseModel):
+    """A pair of keys that somebody declared between two datasources."""
+
+    left: KeyColumn
+    right: KeyColumn
+    rejected: bool = False
+    """True: the two look alike and must never be joined. Such a pair is not measured."""
+    note: str = ""
 
 
 class LlmConfig(BaseModel):
@@ -66,6 +112,8 @@ class Project(BaseModel):
     """Legacy singular form; read as a list of one."""
     warehouses: list[WarehouseConfig] = Field(default_factory=list)
     primary_warehouse_id: str = ""
+    key_pairs: list[KeyPair] = Field(default_factory=list)
+    """Keys between datasources, as people declared them."""
     llm: LlmConfig = Field(default_factory=LlmConfig)
     """Empty provider: what the environment offers, else the offline analyst."""
     embedding: LlmConfig = Field(default_factory=LlmConfig)

@@ -76,7 +76,12 @@ class DiscoveryRun(BaseModel):
     areas: list[str] = Field(default_factory=list)
     """Selected area ids; empty means all that the project enables."""
     effort: str = ""
+    skip_cache: bool = False
+    """True: the tables are read from the warehouse, whatever is kept of them."""
     job_id: str = ""
+    owner: str = ""
+    """``host:pid:start`` of the process that drives the run."""
+    heartbeat_at: datetime | None = None
 
 
 class RunStepType(StrEnum):

@@ -74,6 +74,8 @@ class ExplorationStep(BaseModel):
     quality: list[Quality] = Field(default_factory=list)
     lookup_tables: list[str] = Field(default_factory=list)
     search_text: str = ""
+    correlated: list[str] = Field(default_factory=list)
+    """The two datasources of a ``get_correlations``, as asked."""
     reject_reason: str = ""
     llm_request: str = ""
     llm_response: str = ""

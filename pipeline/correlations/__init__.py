@@ -1,0 +1,1 @@
+"""Which columns of two datasources identify the same things: declared, measured, and told."""
