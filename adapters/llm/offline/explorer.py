@@ -1,0 +1,194 @@
+"""The explorer: looks tables up, then asks its questions one by one, most telling ones first.
+
+Nothing is remembered between calls: what was asked and what came back is read from the
+conversation, and the agenda is drawn up again from it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adapters.llm.offline.agenda import agenda, plain_looks
+from adapters.llm.offline.questions import Question
+from adapters.llm.offline.questions.profile import facts_from, shape
+from adapters.llm.offline.reading import (
+    Json,
+    Turn,
+    as_list,
+    as_object,
+    exploration_turns,
+    find_payload,
+    find_text,
+    int_of,
+    objects,
+    text_of,
+)
+from adapters.llm.offline.schema import (
+    Facts,
+    TableInfo,
+    largest_first,
+    parse_catalog,
+    with_lookup,
+)
+from pipeline.ports import ChatRequest
+
+LOOKUP = 10
+_EARLY_LOOKUPS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Where the exploration stands."""
+
+    tables: list[TableInfo]
+    facts: dict[str, Facts]
+    asked: frozenset[str]
+    looked_up: frozenset[str]
+    lookups_left: int
+    steps_left: int
+    queries: int
+    failures: int
+    rejected: bool
+    """True when the last ``done`` was refused."""
+    previous: str
+
+
+def next_action(request: ChatRequest) -> Json:
+    """The next action in the explorer's grammar."""
+    state = read_state(request)
+    if not state.tables:
+        return _done("The catalog names no table, so there is nothing to ask.")
+    if state.steps_left <= 1 and not state.rejected:
+        return _done(_summary(state))
+    lookup = _lookup(state)
+    if lookup and (not state.looked_up or _early(state)):
+        return lookup
+    for question in agenda(state.tables, state.facts, state.previous):
+        if question.sql not in state.asked:
+            return _query(question)
+    if lookup:
+        return lookup
+    spare = _spare(state) if state.rejected else None
+    return _query(spare) if spare else _done(_summary(state))
+
+
+def read_state(request: ChatRequest) -> Findings:
+    """Read the whole conversation into what is known."""
+    tables = {
+        _key(t.datasource_id, t.name): t for t in parse_catalog(find_text(request, "catalog"))
+    }
+    budget = as_object(find_payload(request, "budget"))
+    steps_left = int_of(budget.get("max_steps"), 40)
+    lookups_left = int_of(budget.get("lookup_calls"), 30)
+    facts: dict[str, Facts] = {}
+    asked: set[str] = set()
+    looked_up: set[str] = set()
+    tally: Counter[str] = Counter()
+    rejected = False
+    for turn in exploration_turns(request):
+        steps_left = int_of(turn.result.get("steps_left"), steps_left)
+        rejected = text_of(turn.result.get("action")) == "complete_rejected"
+        if sql := text_of(turn.action.get("query")):
+            asked.add(sql)
+            tally["queries" if turn.result.get("ok") else "failures"] += 1
+            _learn(turn, tables, facts)
+        wanted = [n for n in as_list(turn.action.get("lookup_schema")) if isinstance(n, str)]
+        if wanted:
+            source = text_of(turn.action.get("datasource_id")) or "default"
+            looked_up.update(_key(source, n) for n in wanted)
+            lookups_left = int_of(turn.result.get("calls_left"), lookups_left - 1)
+            _take_lookup(turn, source, tables)
+    return Findings(
+        largest_first(list(tables.values())),
+        facts,
+        frozenset(asked),
+        frozenset(looked_up),
+        lookups_left,
+        steps_left,
+        tally["queries"],
+        tally["failures"],
+        rejected,
+        find_text(request, "previous_context"),
+    )
+
+
+def _key(source: str, table: str) -> str:
+    return f"{source} {table}"
+
+
+def _take_lookup(turn: Turn, source: str, tables: dict[str, TableInfo]) -> None:
+    for entry in objects(turn.result.get("tables")):
+        key = _key(source, text_of(entry.get("table")))
+        if key in tables:
+            tables[key] = with_lookup(tables[key], entry)
+
+
+def _learn(turn: Turn, tables: dict[str, TableInfo], facts: dict[str, Facts]) -> None:
+    """Keep the answer of a profile query as facts of its table."""
+    names = [n for n in as_list(turn.result.get("columns")) if isinstance(n, str)]
+    rows = as_list(turn.result.get("rows"))
+    if not turn.result.get("ok") or len(rows) != 1 or "row_count" not in names[:1]:
+        return
+    row = dict(zip(names, as_list(rows[0]), strict=False))
+    for key, table in tables.items():
+        if table.columns and shape(table, 0).sql == turn.action.get("query"):
+            facts[key] = facts_from(table, row)
+
+
+def _lookup(state: Findings) -> Json | None:
+    """Look up the largest tables that were not looked up yet, of one datasource at a time."""
+    left = [t for t in state.tables if _key(t.datasource_id, t.name) not in state.looked_up]
+    if not left or state.lookups_left <= 0:
+        return None
+    source = left[0].datasource_id
+    names = [t.name for t in left if t.datasource_id == source][:LOOKUP]
+    return {
+        "rationale": f"Before asking anything: which columns do {_listed(names)} have?",
+        "lookup_schema": names,
+        "datasource_id": source,
+    }
+
+
+def _early(state: Findings) -> bool:
+    """Wide catalogs: one more page of tables before the questions start."""
+    return (
+        not state.asked
+        and len(state.looked_up) < LOOKUP * _EARLY_LOOKUPS
+        and state.steps_left >= 20
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
+
+
+def _query(question: Question) -> Json:
+    return {
+        "rationale": question.rationale,
+        "query_purpose": question.purpose,
+        "query": question.sql,
+        "datasource_id": question.datasource_id,
+    }
+
+
+def _done(summary: str) -> Json:
+    return {"done": True, "summary": summary}
+
+
+def _summary(state: Findings) -> str:
+    seen = [t.bare for t in state.tables if t.columns]
+    text = f"{state.queries} questions were answered over {len(seen)} tables ({_listed(seen)})"
+    if state.failures:
+        text += f"; {state.failures} could not be answered"
+    return text + ": totals, segments, trends, anomalies and data quality."
+
+
+def _spare(state: Findings) -> Question | None:
+    """When more steps are demanded than there are questions: plain looks at single columns."""
+    for question in plain_looks(state.tables):
+        if question.sql not in state.asked:
+            return question
+    return None

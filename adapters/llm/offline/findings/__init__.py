@@ -1,0 +1,1 @@
+"""From digests of query results to findings with exact figures."""

@@ -1,0 +1,1 @@
+"""How claims are told apart, tied to rows, asked again, and judged."""

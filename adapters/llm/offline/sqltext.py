@@ -1,0 +1,51 @@
+"""SQL as text: identifiers always quoted, literals escaped, rendered for the catalog's dialect.
+
+Questions are written in DuckDB's SQL and rendered through sqlglot for any other dialect.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from adapters.llm.offline.schema import TableInfo
+
+
+def quote(name: str) -> str:
+    """A quoted identifier in DuckDB's SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def table_ref(table: TableInfo) -> str:
+    """The qualified, quoted name of a table."""
+    return ".".join(quote(part) for part in table.parts)
+
+
+def literal(value: Any, dialect: str = "duckdb") -> str:
+    """A literal; strings are escaped by sqlglot for the dialect."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float):
+        return repr(value)
+    return exp.Literal.string(str(value)).sql(dialect=dialect)
+
+
+def alias(*words: str) -> str:
+    """A quoted output name made of words."""
+    return quote("_".join(w for w in words if w))
+
+
+def render(sql: str, dialect: str) -> str:
+    """The statement in the catalog's dialect; unchanged if sqlglot cannot read it."""
+    flat = " ".join(line.strip() for line in sql.strip().splitlines())
+    if dialect == "duckdb":
+        return flat
+    try:
+        return sqlglot.transpile(flat, read="duckdb", write=dialect, identify=True)[0]
+    except (SqlglotError, RecursionError):
+        return flat
