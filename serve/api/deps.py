@@ -1,0 +1,95 @@
+"""What the API needs from the rest of the system, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol
+
+from fastapi import Request
+
+from pipeline.records import DiscoveryResult, DiscoveryRun, ExplorationStep, Project, RunStep
+
+StartRun = Callable[[Project, DiscoveryRun], Awaitable[str]]
+"""Hands a pending run to whoever drives it and returns the job's id at once."""
+CreateRun = Callable[[DiscoveryRun], Awaitable[object]]
+"""Stores a pending run; raises ``Conflict`` while another run of its project is active."""
+Check = Callable[[], Awaitable[None]]
+"""Returns when the part works; raises, with a sentence for people, when it does not."""
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Projects(Protocol):
+    async def create(self, project: Project) -> object: ...
+    async def get(self, project_id: str) -> Project:
+        """Raises ``NotFound``."""
+        ...
+
+    async def newest_first(self, limit: int = ...) -> Sequence[Project]: ...
+
+
+class Runs(Protocol):
+    async def create(self, run: DiscoveryRun) -> object:
+        """Raises ``Conflict`` while another run of the project is active."""
+        ...
+
+    async def get(self, run_id: str) -> DiscoveryRun:
+        """Raises ``NotFound``."""
+        ...
+
+    async def active(self, project_id: str) -> DiscoveryRun | None: ...
+    async def recent(self, project_id: str = ..., limit: int = ...) -> Sequence[DiscoveryRun]: ...
+    async def fail(self, run_id: str, attempt: int, reason: str) -> bool: ...
+
+
+class RunSteps(Protocol):
+    async def since(
+        self, run_id: str, *, attempt: int = ..., since_id: str = ..., limit: int = ...
+    ) -> Sequence[RunStep]: ...
+
+
+class Discoveries(Protocol):
+    async def get(self, discovery_id: str) -> DiscoveryResult:
+        """Raises ``NotFound``."""
+        ...
+
+
+class ExplorationSteps(Protocol):
+    async def of(self, discovery_id: str) -> Sequence[ExplorationStep]: ...
+
+
+class ApiStore(Protocol):
+    """The repositories that the API reads and writes."""
+
+    @property
+    def projects(self) -> Projects: ...
+    @property
+    def runs(self) -> Runs: ...
+    @property
+    def run_steps(self) -> RunSteps: ...
+    @property
+    def discoveries(self) -> Discoveries: ...
+    @property
+    def exploration_steps(self) -> ExplorationSteps: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApiDeps:
+    store: ApiStore
+    start_run: StartRun
+    create_run: CreateRun | None = None
+    """In place of the store's own, for who first clears away runs whose driver is dead."""
+    checks: Mapping[str, Check] = field(default_factory=dict[str, Check])
+    """What readiness looks at, by the name that a person would give it."""
+    clock: Callable[[], datetime] = now
+    close: Callable[[], Awaitable[None]] | None = None
+    """Awaited when the application stops."""
+
+
+def deps_of(request: Request) -> ApiDeps:
+    """The dependencies of the application that serves this request."""
+    return request.app.state.deps

@@ -1,0 +1,104 @@
+"""Bodies of requests, and the project that a body describes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, Field, StringConstraints, model_validator
+
+from pipeline.errors import BadRequest, NotFound
+from pipeline.packs import load_pack, new_project
+from pipeline.records import KeyPair, LlmConfig, Project, Status, WarehouseConfig
+
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+
+
+class CreateProject(BaseModel):
+    name: Name
+    description: str = ""
+    domain: str = "general"
+    """Slug of a pack."""
+    category: str = ""
+    warehouse: WarehouseConfig | None = None
+    warehouses: list[WarehouseConfig] = Field(default_factory=list)
+    primary_warehouse_id: str = ""
+    """The first that can anchor a run, unless given."""
+    key_pairs: list[KeyPair] = Field(default_factory=list)
+    """Keys between the warehouses."""
+    llm: LlmConfig = Field(default_factory=LlmConfig)
+    embedding: LlmConfig = Field(default_factory=LlmConfig)
+    profile: dict[str, Any] = Field(default_factory=dict)
+    language: str = ""
+    validation_enabled: bool = True
+    recommendation_verdicts: list[Status] = Field(default_factory=list)
+
+    @property
+    def every_warehouse(self) -> list[WarehouseConfig]:
+        return self.warehouses or ([self.warehouse] if self.warehouse else [])
+
+    @model_validator(mode="after")
+    def _warehouses_make_sense(self) -> Self:
+        every = self.every_warehouse
+        if not every:
+            raise ValueError("a warehouse is needed: give its provider and its config")
+        for warehouse in every:
+            _check_warehouse(warehouse)
+        ids = [warehouse.id for warehouse in every]
+        if len(set(ids)) < len(ids):
+            raise ValueError("two warehouses share an id")
+        if self.primary_warehouse_id and self.primary_warehouse_id not in ids:
+            raise ValueError(
+                f"primary_warehouse_id {self.primary_warehouse_id!r} is not among them"
+            )
+        return self
+
+
+class Discover(BaseModel):
+    areas: list[str] = Field(default_factory=list)
+    effort: str = ""
+    """lower, low, medium, high or higher: 20, 40, 60, 80 or 100 steps."""
+    max_steps: int | None = None
+    min_steps: int | None = None
+
+
+def _check_warehouse(warehouse: WarehouseConfig) -> None:
+    if not warehouse.id or not warehouse.provider:
+        raise ValueError("a warehouse needs an id and a provider")
+    if warehouse.provider == "duckdb" and not str(warehouse.config.get("path") or "").strip():
+        raise ValueError("a duckdb warehouse needs config.path, the path of its file")
+    if warehouse.provider == "cube" and not str(warehouse.config.get("url") or "").strip():
+        raise ValueError("a cube warehouse needs config.url, the address of its deployment")
+    if bool(warehouse.filter_field) != bool(warehouse.filter_value):
+        raise ValueError("filter_field and filter_value belong together: give both or neither")
+
+
+def project_from(body: CreateProject, at: datetime) -> Project:
+    """The project that a body describes, with its pack's prompts copied in.
+
+    Raises ``BadRequest`` for an unknown pack or category.
+    """
+    try:
+        pack = load_pack(body.domain)
+    except NotFound as error:
+        raise BadRequest(str(error)) from error
+    project = new_project(
+        body.name,
+        pack,
+        body.every_warehouse,
+        category=body.category,
+        description=body.description,
+        llm=body.llm,
+        embedding=body.embedding,
+        profile=body.profile,
+        language=body.language,
+        primary_warehouse_id=body.primary_warehouse_id,
+        key_pairs=body.key_pairs,
+        now=at,
+    )
+    return project.model_copy(
+        update={
+            "validation_enabled": body.validation_enabled,
+            "recommendation_verdicts": body.recommendation_verdicts,
+        }
+    )

@@ -1,0 +1,97 @@
+"""``veridical discover``: one discovery in a project."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from serve.cli.group import RUN_FAILED
+from serve.cli.options import Home, Json, ProjectName, SkipCache, settings_for
+
+if TYPE_CHECKING:
+    from pipeline.settings import Settings
+    from serve.cli.discovering import Outcome
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(discover)
+
+
+def discover(
+    project: ProjectName,
+    max_steps: Annotated[
+        int | None, typer.Option("--max-steps", help="Exploration steps at most. Default: 100.")
+    ] = None,
+    min_steps: Annotated[
+        int | None,
+        typer.Option("--min-steps", help="Steps at least. Default: six tenths of the most."),
+    ] = None,
+    effort: Annotated[
+        str,
+        typer.Option(help="lower, low, medium, high or higher: 20, 40, 60, 80 or 100 steps."),
+    ] = "",
+    areas: Annotated[
+        str, typer.Option(metavar="A,B", help="Only these analysis areas. Default: all.")
+    ] = "",
+    skip_cache: SkipCache = False,
+    as_json: Json = False,
+    home: Home = None,
+) -> None:
+    """Explore a project's warehouse, check what is found, and write a report.
+
+    \b
+    Examples:
+      veridical discover Shop
+      veridical discover Shop --effort low
+      veridical discover Shop --areas trends,segments --max-steps 30
+      veridical discover Shop --json | jq .discovery.insights[].name
+    """
+    from pipeline.planning import plan_steps
+
+    settings = settings_for(home)
+    plan_steps(max_steps, min_steps, effort)  # refused before anything is opened
+    asked: dict[str, Any] = {
+        "max_steps": max_steps,
+        "min_steps": min_steps,
+        "effort": effort,
+        "skip_cache": skip_cache,
+        "areas": [area.strip() for area in areas.split(",") if area.strip()],
+    }
+    end(asyncio.run(_discover(settings, project, asked, as_json)), as_json=as_json)
+
+
+async def _discover(settings: Settings, name: str, asked: dict[str, Any], as_json: bool) -> Outcome:
+    from adapters.llm import choose
+    from pipeline.planning import plan_run
+    from serve.cli import discovering, outside, said
+    from serve.cli.live import display
+    from serve.cli.lookup import find_project
+
+    async with outside.open_store(settings) as store:
+        project = await find_project(store, name)
+        planned = plan_run(project, now=datetime.now(UTC), **asked)
+        if not as_json:
+            said.line(choose(project.llm, settings.model).sentence)
+        with display(as_json=as_json) as shown:
+            async with outside.open_runtime(settings, progress=shown.note) as runtime:
+                outcome = await discovering.discover(runtime, project, planned, shown)
+                shown.close()
+                if not as_json:
+                    discovering.summarise(outcome)
+    return outcome
+
+
+def end(outcome: Outcome, *, as_json: bool) -> None:
+    """Print the document if it was asked for, and leave with status 1 if the run failed."""
+    from serve.cli import said
+
+    if as_json:
+        said.document(outcome.document())
+    if not outcome.completed:
+        reason = outcome.run.error or "no reason was recorded"
+        print(f"veridical: the run {outcome.run.status.value}: {reason}", file=sys.stderr)
+        raise typer.Exit(RUN_FAILED)

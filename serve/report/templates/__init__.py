@@ -1,0 +1,1 @@
+"""Templates of the report: page, style sheet and Markdown."""
