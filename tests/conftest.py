@@ -1,0 +1,64 @@
+"""What every test gets: no settings from outside, and a detector for blocked event loops."""
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import hypothesis
+import pytest
+from blockbuster import BlockBuster, blockbuster_ctx
+
+from adapters.store import embedded
+from adapters.warehouses.demo import build_demo
+from pipeline import settings
+
+OURS = ["pipeline", "adapters", "actors", "serve"]
+GROUPS = [group for group in vars(settings).values() if isinstance(group, type)]
+
+# The same examples in every run, and no failure because the machine is busy.
+hypothesis.settings.register_profile(
+    "suite",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("suite")
+
+
+@pytest.fixture(autouse=True)
+def nothing_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys, addresses and knobs of the machine that runs the tests do not reach them."""
+    for name in [*os.environ]:
+        known = any(name in getattr(group, "model_fields", {}) for group in GROUPS)
+        if known or name.startswith("RAY_ADDRESS"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def blocked_loops() -> Generator[BlockBuster]:
+    """A call of ours that blocks a running event loop (sleeping, sockets, locks, other processes)
+    raises ``BlockingError``. Looking at a small local file does not count."""
+    with blockbuster_ctx(OURS) as detector:
+        for name, function in detector.functions.items():
+            if name.startswith(("os.", "io.")):
+                function.deactivate()
+        yield detector
+
+
+@pytest.fixture(scope="session")
+def demo_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo warehouse in a folder of its own, built once. To be read only."""
+    return build_demo(tmp_path_factory.mktemp("demo") / "deep" / "demo.duckdb")
+
+
+@pytest.fixture(scope="session")
+def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
+    """A home whose server runs for all tests that use it (each with a database of its own),
+    and is gone afterwards."""
+    home = tmp_path_factory.mktemp("shared-home")
+    lease = embedded.acquire(home)
+    try:
+        yield home
+    finally:
+        lease.release()
+        assert embedded.settled(home, timeout=60)
