@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import select
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from actors.janitor import MARK_VARIABLE
 from actors.remote import leave, reread_authentication
@@ -24,6 +26,7 @@ NAMESPACE = "veridical"
 START_TRIES = 2
 START_S, DASHBOARD_S, END_S = 150.0, 90.0, 10.0
 POLL_S = 0.1
+CONNECT_S = 5.0
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
@@ -157,6 +160,7 @@ def connected(
     make it stop waiting for a local cluster to start.
     """
     if address:
+        _check_answers(address)
         known = token_path(home).exists() and "RAY_AUTH_MODE" not in os.environ
         with _environment(client_environment(home) if known else {}):
             yield from _session(address)
@@ -243,6 +247,29 @@ def _swept_folder() -> Generator[Path]:
         janitor.wait()
 
 
+def _check_answers(address: str) -> None:
+    """Refuse at once what Ray would try for minutes. Raises ``ClusterUnavailable``."""
+    where = urlsplit(address if "://" in address else f"//{address}")
+    if where.scheme in ("http", "https"):
+        raise ClusterUnavailable(
+            f"{address} is the address of a dashboard; RAY_ADDRESS takes the cluster's own "
+            "(host:port), and RAY_API_SERVER_ADDRESS the dashboard's"
+        )
+    try:
+        if where.hostname and where.port:
+            socket.create_connection((where.hostname, where.port), CONNECT_S).close()
+    except (OSError, ValueError) as error:
+        raise ClusterUnavailable(_nobody_at(address, error)) from error
+
+
+def _nobody_at(address: str, error: BaseException) -> str:
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return (
+        f"no Ray cluster answers at {address} ({first}); check RAY_ADDRESS and "
+        "RAY_AUTH_TOKEN_PATH, or unset RAY_ADDRESS to start a local one"
+    )
+
+
 def import_ray() -> Any:
     """Ray, whose import takes as long as the rest of a command line tool together."""
     import ray
@@ -262,14 +289,7 @@ def _session(address: str, head: Head | None = None) -> Generator[Cluster]:
         )
     except (ConnectionError, OSError, RuntimeError, ValueError, TimeoutError) as error:
         leave()
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        advice = (
-            "check RAY_ADDRESS and RAY_AUTH_TOKEN_PATH, or unset RAY_ADDRESS to start a local one"
-        )
-        raise ClusterUnavailable(
-            f"no Ray cluster answers at {address} ({first}); "
-            f"{'run the command again' if head else advice}"
-        ) from error
+        raise ClusterUnavailable(_nobody_at(address, error)) from error
     url = str(context.dashboard_url or "")
     try:
         yield Cluster(

@@ -18,10 +18,9 @@ from fastapi import FastAPI
 from actors.cluster import Cluster
 from adapters.store.store import Store
 from pipeline.errors import ClusterUnavailable, VeridicalError
-from pipeline.records import DiscoveryRun, Project
 from pipeline.settings import Settings
 from serve.api import ApiDeps, create_app
-from serve.jobs import RunJobs, job_id
+from serve.jobs import HandOver, RunJobs
 
 HOST = "127.0.0.1"
 APP_NAME = "veridical"
@@ -36,30 +35,18 @@ async def open_deps(settings: Settings, jobs_address: str) -> ApiDeps:
 
     jobs = RunJobs(jobs_address, settings.home.path)
     store = await connect(settings.store, settings.home.path)
+    hand_over = HandOver(jobs, store)
 
-    handing_over: set[asyncio.Task[None]] = set()
-
-    async def hand_over(run: DiscoveryRun) -> None:
-        """A cluster that has just started may take a while to accept a job."""
-        try:
-            await jobs.submit(run)
-        except VeridicalError as error:
-            await store.runs.fail(run.id, run.attempt, f"the run could not be started: {error}")
-
-    async def start_run(_: Project, run: DiscoveryRun) -> str:
-        job = job_id(run)
-        await store.runs.set_job(run.id, run.attempt, job)
-        task = asyncio.create_task(hand_over(run))
-        handing_over.add(task)
-        task.add_done_callback(handing_over.discard)
-        return job
+    async def close() -> None:
+        await hand_over.close()
+        await store.close()
 
     return ApiDeps(
         store=store,
-        start_run=start_run,
+        start_run=hand_over.start_run,
         create_run=lambda run: create_run(store, run),
         checks={"store": store.ping, "ray": jobs.ping},
-        close=store.close,
+        close=close,
     )
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tenacity import AsyncRetrying, retry_if_exception_message, stop_after_delay, wait_fixed
 
 from adapters.store.store import Store
-from pipeline.errors import ClusterUnavailable
-from pipeline.records import DiscoveryRun
+from pipeline.errors import ClusterUnavailable, VeridicalError
+from pipeline.records import DiscoveryRun, Project
 
 if TYPE_CHECKING:
     from ray.job_submission import JobSubmissionClient
@@ -30,6 +30,7 @@ STOP_WAIT_S = 45
 STOPPED_WITHIN_S = 20.0
 POLL_S = 0.2
 NO_AGENT_YET, AGENT_S = "No available agent", 60.0
+HAND_OVER_S = 10.0
 
 
 def job_id(run: DiscoveryRun) -> str:
@@ -136,3 +137,43 @@ class RunJobs:
             raise ClusterUnavailable(
                 f"the job server at {self._address} does not take the request ({first})"
             ) from error
+
+
+class HandOver:
+    """Hands pending runs over to jobs on behalf of requests, which cannot wait for long."""
+
+    def __init__(self, jobs: RunJobs, store: Store) -> None:
+        self._jobs, self._store = jobs, store
+        self._later: dict[asyncio.Task[None], asyncio.Task[str]] = {}
+        """Who sees to the submissions that are still under way."""
+
+    async def start_run(self, _: Project, run: DiscoveryRun) -> str:
+        """The job's id, when it has been taken or after a while. Raises ``ClusterUnavailable`` when
+        it is refused by then; a run that is refused later is marked failed."""
+        await self._store.runs.set_job(run.id, run.attempt, job_id(run))
+        submitting = asyncio.create_task(self._jobs.submit(run))
+        done, _waiting = await asyncio.wait({submitting}, timeout=HAND_OVER_S)
+        if done:
+            return submitting.result()
+        task = asyncio.create_task(self._see_to(run, submitting))
+        self._later[task] = submitting
+        task.add_done_callback(self._later.pop)
+        return job_id(run)
+
+    async def _see_to(self, run: DiscoveryRun, submitting: asyncio.Task[str]) -> None:
+        try:
+            await submitting
+        except asyncio.CancelledError:
+            await self._fail(run, "the API ended before the cluster took its job")
+        except VeridicalError as error:
+            await self._fail(run, str(error))
+
+    async def _fail(self, run: DiscoveryRun, why: str) -> None:
+        await self._store.runs.fail(run.id, run.attempt, f"the run could not be started: {why}")
+
+    async def close(self) -> None:
+        """Give up on what has not been taken."""
+        for submitting in self._later.values():
+            submitting.cancel()
+        if self._later:
+            await asyncio.wait(self._later)

@@ -19,10 +19,10 @@ import pytest
 
 from actors.supervisor import STOPPED
 from serve.host import HostStatus
-from tests.serve.commands import PATIENCE_S, Commands
+from tests.serve.commands import PATIENCE_S, Commands, until
 
 pytestmark = pytest.mark.timeout(2 * PATIENCE_S)
-OK, USAGE, ENVIRONMENT, INTERRUPTED = 0, 2, 3, 130
+OK, USAGE, ENVIRONMENT = 0, 2, 3
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +126,42 @@ def test_what_is_up_answers_and_can_do_its_work(commands: Commands, host: HostSt
     assert "Ray Dashboard" in dashboard.text
 
 
+def test_a_discovery_over_http_is_a_ray_job_from_202_to_its_insights(
+    commands: Commands, host: HostStatus, shop: Path
+) -> None:
+    project = create(host, "Shop", shop)
+    started = discover(host, project, max_steps=12)
+    assert started.status_code == 202, started.text
+    run_id = started.json()["data"]["run_id"]
+    again = discover(host, project)
+    assert (again.status_code, again.json()["run_id"]) == (409, run_id)
+
+    feed: list[dict[str, Any]] = []
+
+    def ended() -> bool:
+        since = feed[-1]["id"] if feed else ""
+        feed.extend(get(host, f"/api/v1/runs/{run_id}/steps?since_id={since}"))
+        return get(host, f"/api/v1/runs/{run_id}")["status"] not in ("pending", "running")
+
+    until(ended)
+    run = get(host, f"/api/v1/runs/{run_id}")
+    assert (run["status"], run["error"]) == ("completed", "")
+    assert len({row["id"] for row in feed}) == len(feed)
+    assert {"query", "insight", "validation"} <= {row["type"] for row in feed}
+
+    found = get(host, f"/api/v1/discoveries/{run['discovery_id']}")["insights"]
+    assert found
+    for insight in found:
+        assert insight["validation"]["combined"]
+        assert insight["validation"]["verifier"]
+        assert insight["validation"]["refuter"]
+
+    (job,) = [job for job in jobs(commands) if job["submission_id"] == run["job_id"]]
+    assert run["job_id"] == started.json()["data"]["job_id"]
+    assert job["status"] == "SUCCEEDED"
+    assert job["metadata"]["veridical_run"] == run_id
+
+
 def jobs(commands: Commands) -> list[dict[str, Any]]:
     """What Ray's job server knows, asked with the variables of ``status --env``."""
     variables = dict(
@@ -175,11 +211,3 @@ def test_of_two_at_once_one_comes_up_and_down_ends_it_with_its_runs(
     (run,) = commands.json("runs", "Second shop")["runs"]
     assert run["status"] == "failed"
     assert "stop" in run["error"] or run["error"] == STOPPED
-
-
-# ---------------------------------------------------------------- Ctrl-C
-
-
-def interrupt(group: int) -> None:
-    """What a terminal does on Ctrl-C."""
-    os.killpg(group, signal.SIGINT)

@@ -275,3 +275,18 @@ def test_an_extra_function_may_compute_but_not_stand_for_a_table() -> None:
     assert apply_filter("SELECT lk()", "duckdb", "tenant", "a", extra_functions=allowed)
     with pytest.raises(UnsafeSql, match="cannot reach"):
         apply_filter("SELECT * FROM lkt()", "duckdb", "tenant", "a", extra_functions=allowed)
+
+
+@pytest.mark.parametrize("field", ['a"b', "a b", "select", "ünï", 'x" OR 1=1 --', "a.b", "A"])
+def test_any_name_may_be_the_field(field: str) -> None:
+    quoted = '"' + field.replace('"', '""') + '"'
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE t({quoted} VARCHAR, n INT)")
+        connection.execute("INSERT INTO t VALUES ('mine', 1), ('other', 2)")
+        sql = apply_filter("SELECT n FROM t WHERE TRUE OR n = 2", "duckdb", field, "mine")
+        assert rows(connection, sql) == [(1,)]
+
+
+def test_a_value_beyond_the_code_page_is_national_text_in_t_sql() -> None:
+    assert "= N'日本'" in apply_filter("SELECT * FROM t", "tsql", "tenant", "日本")
+    assert "= 'a'" in apply_filter("SELECT * FROM t", "tsql", "tenant", "a")
