@@ -7,6 +7,7 @@ PYTHON  ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
              && { echo $$p; break; }; done)
 ARGS    ?=
 TESTS   ?= tests
+WORKERS ?= 2
 
 .PHONY: demo test check lock clean system-packages
 
@@ -14,7 +15,7 @@ demo: $(VENV)/.demo
 	@$(BIN)/veridical demo $(ARGS)
 
 test: $(VENV)/.dev system-packages check
-	@$(BIN)/python -m pytest $(TESTS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(TESTS) $(ARGS)
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff check .
@@ -29,16 +30,18 @@ $(BIN)/uv: locks/uv.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/uv.txt
 	@touch $(BIN)/uv
 
-# Setting up takes half a minute with a warm package cache, a few minutes without.
+# Setting up takes a minute with a warm package cache, a few minutes without. Everything is compiled
+# once: the many processes of a run would each do it again where Python may not write its cache.
 $(VENV)/.demo: $(BIN)/uv locks/demo.txt pyproject.toml
 	@echo "Setting up Veridical in $(VENV) ..." >&2
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r locks/demo.txt
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r locks/demo.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q pipeline adapters actors serve
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo locks/dev.txt
 	@echo "Setting up what the tests need ..." >&2
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r locks/dev.txt
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r locks/dev.txt
 	@touch $@
 
 # A browser for the report's test is the one thing that no Python package ships.
@@ -58,3 +61,4 @@ lock: $(BIN)/uv
 
 clean:
 	rm -rf $(VENV) .veridical .pytest_cache .ruff_cache *.egg-info
+	find pipeline adapters actors serve tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -22,6 +22,7 @@ from typing import Any
 
 from ray._private.node import Node
 from ray._private.parameter import RayParams
+from ray._private.utils import write_ray_address
 
 OBJECT_STORE_BYTES = 160 * 1024 * 1024
 """Enough for two capped results in flight beside those of a long run; Ray spills the rest."""
@@ -58,7 +59,10 @@ def start(folder: Path) -> Head:
         "no_monitor": True,
         "include_log_monitor": False,
     }
-    return Head(RayParams(**options), head=True, shutdown_at_exit=False)
+    head = Head(RayParams(**options), head=True, shutdown_at_exit=False)
+    # Jobs are sent to the cluster that is named here, or else to any on this machine.
+    write_ray_address(str(head.gcs_address), str(folder))
+    return head
 
 
 def say(**words: str) -> None:

@@ -1,6 +1,8 @@
-"""What every test gets: no settings from outside, and a detector for blocked event loops."""
+"""What every test gets: no settings from outside, a detector for blocked event loops, and a place
+in the order of a run on two cores."""
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -12,6 +14,14 @@ from adapters.store import embedded
 from adapters.warehouses.demo import build_demo
 from pipeline import settings
 
+STARTS_RAY = (
+    "actors/",
+    "serve/cli/test_doctor.py",
+    "serve/cli/test_terminal.py",
+    "serve/test_host.py",
+    "serve/test_interruption.py",
+    "test_demo.py",
+)
 OURS = ["pipeline", "adapters", "actors", "serve"]
 GROUPS = [group for group in vars(settings).values() if isinstance(group, type)]
 
@@ -23,6 +33,23 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("suite")
+
+
+def pytest_configure() -> None:
+    """What the tests start heeds Ctrl-C even where the tests themselves were started to ignore it,
+    as a shell does with what runs in the background."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Several workers share the work by module. What starts Ray stays together on the first of
+    them, one test after the other, since each of those has processes of its own to keep busy."""
+    here = Path(__file__).parent
+    places = {item: item.path.relative_to(here).as_posix() for item in items}
+    for item, place in places.items():
+        group = "ray" if place.startswith(STARTS_RAY) else place
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: not places[item].startswith(STARTS_RAY))
 
 
 @pytest.fixture(autouse=True)

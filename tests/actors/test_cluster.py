@@ -1,11 +1,13 @@
-"""Which cluster a command is refused, before Ray is even imported."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# What Ray's own job server calls is untyped.
+"""Which cluster a command is refused, before Ray is even imported, and which one a job is given."""
 
 import socket
 from pathlib import Path
 
 import pytest
 
-from actors.cluster import connected
+from actors.cluster import Cluster, connected
 from pipeline.errors import ClusterUnavailable
 
 
@@ -37,3 +39,13 @@ def test_a_dashboards_address_is_told_from_a_clusters(tmp_path: Path) -> None:
         connected(tmp_path, address),
     ):
         pass
+
+
+def test_a_job_works_on_the_cluster_that_took_it_whatever_else_runs(cluster: Cluster) -> None:
+    """Ray looks it up in the cluster's folder, and takes any of the machine if it finds none."""
+    from ray._private.services import find_bootstrap_address
+    from ray._private.worker import global_worker
+
+    node = global_worker.node
+    assert node is not None
+    assert find_bootstrap_address(node.get_temp_dir_path()) == cluster.address

@@ -18,6 +18,7 @@ VERIDICAL = Path(sys.executable).with_name("veridical")
 MARK = "VERIDICAL_TEST"
 PATIENCE_S = 240.0
 """For a busy machine; a test waits for conditions and is done as soon as they hold."""
+ON_TERMINAL = ["sh", "-c", 'exec "$@" <>"$0" >&0 2>&1']
 OUTSIDE = ("RAY_ADDRESS", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "MONGODB_URI")
 
 
@@ -38,16 +39,17 @@ class Commands:
         self.environment = {**kept, "VERIDICAL_HOME": str(home), MARK: self._mark}
         self._clusters: set[tuple[Path, str]] = set()
 
-    def start(self, *words: str, **more: Any) -> subprocess.Popen[str]:
-        """A command in a process group of its own, as a shell would start it."""
-        options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    def start(self, *words: str, terminal: str = "") -> subprocess.Popen[str]:
+        """A command in a process group of its own, as a shell would start it: with pipes, or on
+        the terminal whose device is named, from which its Ctrl-C comes then."""
         return subprocess.Popen(
-            [str(VERIDICAL), *words],
-            stdin=options.pop("stdin", subprocess.DEVNULL),
+            [*(ON_TERMINAL if terminal else []), *filter(None, [terminal]), str(VERIDICAL), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env=self.environment,
             start_new_session=True,
             text=True,
-            **options,
         )
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
