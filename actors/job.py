@@ -1,4 +1,4 @@
-"""One run as a Ray job: ``python -m actors.job --project-id P --run-id R``.
+"""One run as a Ray job: ``python -m actors.job --project-id P --run-id R [--resume]``.
 
 Exit status 0 when the run completed, 1 when it did not. SIGTERM (``ray job stop``) marks the run
 failed with its finished steps kept, and ends.
@@ -14,10 +14,10 @@ import sys
 from datetime import UTC, datetime
 
 from actors.cluster import connected
-from actors.runs import create_run
+from actors.runs import create_run, resume_run
 from actors.supervisor import supervise
 from adapters.store import connect
-from pipeline.errors import NotFound, VeridicalError
+from pipeline.errors import Conflict, NotFound, VeridicalError
 from pipeline.planning import plan_run
 from pipeline.records import DiscoveryRun, RunStatus
 from pipeline.settings import Settings
@@ -26,10 +26,17 @@ from pipeline.settings import Settings
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m actors.job", description=__doc__)
     parser.add_argument("--project-id", required=True, help="the project to explore")
-    parser.add_argument("--run-id", required=True, help="its pending run; made when there is none")
+    parser.add_argument("--run-id", required=True, help="its run; made when there is none")
     parser.add_argument("--max-steps", type=int, help="for a run that is made here; default 100")
     parser.add_argument("--min-steps", type=int, default=0, help="likewise; default 0")
+    parser.add_argument("--resume", action="store_true", help="resume the run, which has failed")
     return parser.parse_args()
+
+
+def is_waiting(run: DiscoveryRun) -> bool:
+    """Whether the run is new, or resumed, and nobody drives it yet."""
+    resumed = run.status is RunStatus.RUNNING and run.attempt > 1 and not run.owner
+    return run.status is RunStatus.PENDING or resumed
 
 
 async def drive(settings: Settings, asked: argparse.Namespace) -> DiscoveryRun:
@@ -39,6 +46,8 @@ async def drive(settings: Settings, asked: argparse.Namespace) -> DiscoveryRun:
         try:
             run = await store.runs.get(asked.run_id)
         except NotFound:
+            if asked.resume:
+                raise
             planned = plan_run(
                 project,
                 now=datetime.now(UTC),
@@ -48,8 +57,13 @@ async def drive(settings: Settings, asked: argparse.Namespace) -> DiscoveryRun:
             run = await create_run(store, planned.model_copy(update={"id": asked.run_id}))
         if run.project_id != project.id:
             raise NotFound(f"the run {run.id} belongs to another project than {project.id}")
-        if run.status is not RunStatus.PENDING:
-            raise NotFound(f"the run {run.id} is {run.status} already; start a new one")
+        if asked.resume:
+            run = await resume_run(store, run.id)
+        elif not is_waiting(run):
+            raise Conflict(
+                f"the run {run.id} is {run.status} already; start a new one, or resume a failed "
+                "one with --resume"
+            )
         return await supervise(settings, store, run)
 
 

@@ -7,7 +7,7 @@ import socket
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from pipeline.records import DiscoveryRun, RunStatus
+from pipeline.records import DiscoveryRun
 
 HEARTBEAT = timedelta(seconds=10)
 SILENCE = timedelta(seconds=90)
@@ -43,5 +43,5 @@ def is_abandoned(run: DiscoveryRun, now: datetime) -> bool:
     if run.owner.startswith(f"{socket.gethostname()}:"):
         return not is_alive(run.owner)
     last_sign = run.heartbeat_at or run.last_resumed_at or run.started_at
-    waits_for_its_job = run.job_id and run.status is RunStatus.PENDING
+    waits_for_its_job = run.job_id and not run.owner
     return now - last_sign > (JOB_START if waits_for_its_job else SILENCE)

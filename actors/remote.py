@@ -20,6 +20,11 @@ def actor(shell: type[Any], *, restarts: int = 0, concurrency: int | None = None
     return ray.remote(**options)(shell)
 
 
+def share(value: Any) -> Any:
+    """Put a value into the object store once; returns the reference that actors read it by."""
+    return ray.put(value)
+
+
 def cancel(ref: Any) -> None:
     """Ask the actor to stop working on a call."""
     ray.cancel(ref)

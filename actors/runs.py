@@ -18,6 +18,20 @@ async def create_run(store: Store, run: DiscoveryRun) -> DiscoveryRun:
     return await store.runs.create(run)
 
 
+async def check_resumable(store: Store, run_id: str) -> DiscoveryRun:
+    """The failed run that could be resumed. One that is active in name only is marked failed first.
+    Raises ``NotFound``, or ``Conflict`` with the reason why it cannot be."""
+    await reap(store)
+    run, _ = await store.resumption.check(run_id)
+    return run
+
+
+async def resume_run(store: Store, run_id: str) -> DiscoveryRun:
+    """Make a failed run active under its next attempt; raises as ``check_resumable`` does."""
+    await reap(store)
+    return await store.begin_resume(run_id)
+
+
 async def reap(store: Store) -> list[str]:
     """Mark every active run whose driver is dead as failed. Returns their ids."""
     now = datetime.now(UTC)

@@ -7,22 +7,22 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncGenerator
-from datetime import UTC, datetime
 from typing import Any
 
 from actors.calls import call
+from actors.ending import conclude, discard
 from actors.leased import release
-from actors.llm import start_llm
+from actors.llm import ModelClient, keep_window, start_llm
 from actors.ownership import HEARTBEAT, me
 from actors.remote import actor, cancel, kill
 from actors.schema_cache import start_schema_cache
 from actors.step_index import start_step_index
 from actors.validators import AgentPool, agent_maker
-from actors.vectors import start_vectors
+from actors.vectors import FindingsClient, start_vectors
 from actors.warehouse import WarehouseClient, start_warehouse
 from adapters.store import connect
 from adapters.store.store import Store
-from pipeline.context import remember
+from adapters.warehouses import fingerprints
 from pipeline.discovery import DiscoveryDeps, discover
 from pipeline.errors import (
     BadRequest,
@@ -32,7 +32,7 @@ from pipeline.errors import (
     VeridicalError,
 )
 from pipeline.ports import ModelInfo
-from pipeline.records import DiscoveryResult, DiscoveryRun, Project
+from pipeline.records import DiscoveryRun, Project
 from pipeline.settings import Settings
 from pipeline.validation.policy import policy_for
 
@@ -89,9 +89,13 @@ class _Attempt:
     async def _to_its_end(self, run: DiscoveryRun) -> None:
         try:
             project = await self._store.projects.get(run.project_id)
-            async with self._dependencies(project, run) as deps:
-                result = await discover(run, project, deps)
-            await self._conclude(run, result)
+            async with self._dependencies(project, run) as (deps, findings):
+                try:
+                    result = await discover(run, project, deps)
+                    await conclude(self._store, run, result, findings, **self._spent())
+                except RunSuperseded:
+                    await discard(self._store, run, findings)
+                    raise
         except RunSuperseded as error:
             log.warning("run %s: %s", run.id, error)
         except VeridicalError as error:
@@ -100,21 +104,8 @@ class _Attempt:
             log.exception("run %s failed", run.id)
             await self._fail(run, f"internal error: {type(error).__name__}: {error}")
 
-    async def _conclude(self, run: DiscoveryRun, result: DiscoveryResult) -> None:
-        """Terminal status first; what the project remembers only once the result is kept."""
-        if result.failure:
-            await self._fail(run, result.failure, discovery_id=result.id)
-        else:
-            await self._store.runs.complete(
-                run.id, run.attempt, discovery_id=result.id, **self._spent()
-            )
-            await self._store.checkpoints.delete(run.id)
-        await remember(self._store, result, now=datetime.now(UTC))
-
-    async def _fail(self, run: DiscoveryRun, reason: str, discovery_id: str = "") -> None:
-        await self._store.runs.fail(
-            run.id, run.attempt, reason, discovery_id=discovery_id, **self._spent()
-        )
+    async def _fail(self, run: DiscoveryRun, reason: str) -> None:
+        await self._store.runs.fail(run.id, run.attempt, reason, **self._spent())
 
     def _spent(self) -> dict[str, Any]:
         return {
@@ -128,42 +119,50 @@ class _Attempt:
     @contextlib.asynccontextmanager
     async def _dependencies(
         self, project: Project, run: DiscoveryRun
-    ) -> AsyncGenerator[DiscoveryDeps]:
+    ) -> AsyncGenerator[tuple[DiscoveryDeps, FindingsClient]]:
         settings, shared = self._settings, list[Any]()
+        windows, opened = self._store.model_windows, list[ModelClient]()
         warming: asyncio.Task[None] | None = None
         try:
             warehouses, model, (embedder, findings) = await asyncio.gather(
                 self._warehouses(project),
-                start_llm(project.llm, settings.model, run.id),
+                start_llm(project.llm, settings.model, run.id, windows),
                 start_vectors(project.embedding, settings.vectors, settings.home.path, run.id),
             )
             shared += [model.handle, findings.handle]
+            opened.append(model)
             self._model = model.info
             catalog = start_schema_cache(
                 settings, project, warehouses, embedder, skip_cache=run.skip_cache
             )
+            prints = await fingerprints(project.datasources())
             deps = DiscoveryDeps(
                 settings=settings,
                 model=model,
                 warehouses=warehouses,
                 left_out=self._left_out,
+                pairs=self._store.key_pairs.of_project(project.id, prints),
                 catalog=catalog,
                 index=start_step_index(embedder),
                 findings=findings,
                 journal=self._store.journal(run),
+                checkpoints=self._store.checkpoints_of(run),
                 memory=self._store,
                 archive=self._store,
                 policy=policy_for(settings.validation.VALIDATION_CONCURRENCY),
             )
             make = agent_maker(model, warehouses, catalog, settings.validation)
-            pool = AgentPool(make, settings.validation.VALIDATION_CONCURRENCY, deps.results)
+            slots = settings.validation.VALIDATION_CONCURRENCY
+            pool = AgentPool(make, slots, deps.results, deps.steps)
             deps.agents = pool
             if project.validation_enabled:
                 warming = asyncio.create_task(pool.warm_up())
-            yield deps
+            yield deps, findings
         finally:
             if warming is not None:
                 warming.cancel()
+            for client in opened:
+                await keep_window(project.llm, settings.model, client, windows)
             for handle in shared:
                 await release(handle, run.id)
 
@@ -190,14 +189,20 @@ class _Attempt:
         return opened
 
 
+def actor_name(run: DiscoveryRun) -> str:
+    """The supervisor's name. An earlier attempt's may still be there, so resumed ones are told."""
+    return f"run:{run.id}" if run.attempt <= 1 else f"run:{run.id}:{run.attempt}"
+
+
 async def supervise(settings: Settings, store: Store, run: DiscoveryRun) -> DiscoveryRun:
-    """Run the supervisor actor of a pending run to its end, and return the run as it ended.
+    """Run the supervisor actor of a pending or resumed run to its end, and return the run as it
+    ended.
 
     When the actor dies, or this call is cancelled, the run is marked failed with the reason; its
     finished steps are kept.
     """
     supervisor: Any = (
-        actor(RunSupervisorShell).options(name=f"run:{run.id}").remote(settings, run.id, me())
+        actor(RunSupervisorShell).options(name=actor_name(run)).remote(settings, run.id, me())
     )
     driving = supervisor.run.remote()
     try:

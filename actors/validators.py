@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from actors.calls import call
-from actors.remote import actor, cancel
+from actors.remote import actor, cancel, share
 from pipeline.errors import ToolError, VeridicalError
 from pipeline.ports import LanguageModel, QueryResult, SchemaCatalog, StepPage, Warehouse
-from pipeline.records import AgentMode, StructuredVerdict
+from pipeline.records import AgentMode, ExplorationStep, StructuredVerdict
 from pipeline.settings import ValidationSettings
 from pipeline.sql.healing import Healer
 from pipeline.sql.rows import rows_of
 from pipeline.validation.agent import Agent
 from pipeline.validation.bundle import Bundle
+from pipeline.validation.step_rows import StepSnapshot
 from pipeline.validation.tools import WarehouseTools
 
 WARM_UP_POLL_S = 0.25
@@ -29,11 +30,13 @@ class AgentLost(VeridicalError):
 
 
 class SharedStep(NamedTuple):
-    """A step's result where it lies in the object store. In a tuple a reference is not fetched
-    before somebody reads it."""
+    """What is there of a step's result, where it lies in the object store. In a tuple a reference
+    is not fetched before somebody reads it."""
 
     row_count: int
     table: Any
+    """Of the whole result, or of the step itself (``ExplorationStep``) when an earlier attempt took
+    it: then only the rows in its checkpoint are left."""
 
 
 class SharedStepRows:
@@ -48,7 +51,9 @@ class SharedStepRows:
         if step is None:
             known = ", ".join(str(number) for number in sorted(self.steps))
             raise ToolError(f"step {step_id} is no query step; steps with rows: {known or 'none'}")
-        table: pa.Table = await call(step.table, _rows_lost)
+        table: pa.Table | ExplorationStep = await call(step.table, _rows_lost)
+        if isinstance(table, ExplorationStep):
+            return await StepSnapshot([table], {}).read(step_id, offset, limit)
         offset = max(0, offset)
         rows = rows_of(table, offset, limit)
         total = max(step.row_count, table.num_rows)
@@ -93,10 +98,16 @@ class AgentPool:
     """``ValidationAgents`` over actors: ``slots`` of each kind, made when needed or warmed up."""
 
     def __init__(
-        self, make: Callable[[AgentMode], Any], slots: int, results: Mapping[int, QueryResult]
+        self,
+        make: Callable[[AgentMode], Any],
+        slots: int,
+        results: Mapping[int, QueryResult],
+        steps: Sequence[ExplorationStep] = (),
     ) -> None:
-        """``results`` is read at every call, so it may still grow."""
-        self._make, self._results = make, results
+        """``results`` and ``steps`` are read at every call, so they may still grow. A query step
+        without a result is one of an earlier attempt, whose checkpoint kept its first rows."""
+        self._make, self._results, self._steps = make, results, steps
+        self._kept: dict[int, Any] = {}
         self._free: dict[AgentMode, asyncio.Queue[Any]] = {}
         for mode in AgentMode:
             self._free[mode] = asyncio.Queue()
@@ -106,7 +117,7 @@ class AgentPool:
     async def warm_up(self) -> None:
         """Make the actors once the run has its first result: while the explorer asks, processors
         have time, and the first document need not wait."""
-        while not self._results:  # noqa: ASYNC110 - a mapping tells nobody that it has grown
+        while not (self._results or self._steps):  # noqa: ASYNC110 - they tell nobody that they grow
             await asyncio.sleep(WARM_UP_POLL_S)
         for mode, free in self._free.items():
             for _ in range(free.qsize()):
@@ -119,10 +130,7 @@ class AgentPool:
         return await self._judge(AgentMode.REFUTER, bundle)
 
     async def _judge(self, mode: AgentMode, bundle: Bundle) -> StructuredVerdict:
-        steps = {
-            number: SharedStep(result.row_count, result.handle)
-            for number, result in self._results.items()
-        }
+        steps = self._shared()
         async with self._slot(mode) as agent:
             ref = agent.judge.remote(bundle, steps)
             try:
@@ -130,6 +138,18 @@ class AgentPool:
             except asyncio.CancelledError:
                 cancel(ref)
                 raise
+
+    def _shared(self) -> dict[int, SharedStep]:
+        shared = {
+            number: SharedStep(result.row_count, result.handle)
+            for number, result in self._results.items()
+        }
+        for step in self._steps:
+            if step.succeeded and step.step not in shared:
+                if step.step not in self._kept:
+                    self._kept[step.step] = share(step)
+                shared[step.step] = SharedStep(step.row_count, self._kept[step.step])
+        return shared
 
     @asynccontextmanager
     async def _slot(self, mode: AgentMode) -> AsyncGenerator[Any]:

@@ -59,6 +59,10 @@ class VectorsShell(Leases):
             await findings.publish(docs, exclude_run=exclude_run)
         return docs
 
+    async def forget(self, discovery_id: str) -> None:
+        async with self._findings() as findings:
+            await findings.forget(discovery_id=discovery_id)
+
     async def search(self, text: str, project_id: str, limit: int, kind: str) -> list[VectorHit]:
         async with self._findings() as findings:
             return await findings.search(text, project_id=project_id, limit=limit, kind=kind)
@@ -85,6 +89,10 @@ class FindingsClient:
         for doc, published in zip(docs, await call(sent, _lost), strict=True):
             for name in PUBLISHED_FIELDS:
                 setattr(doc, name, getattr(published, name))
+
+    async def forget(self, *, discovery_id: str) -> None:
+        """Remove a discovery's findings. Raises ``VectorsUnavailable``."""
+        await call(self.handle.forget.remote(discovery_id), _lost)
 
     async def search(
         self, text: str, *, project_id: str, limit: int = 10, kind: str = ""

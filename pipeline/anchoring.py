@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from pipeline.errors import BadRequest
 from pipeline.ports import WarehouseInfo
-from pipeline.records import Project, Shape, WarehouseConfig
+from pipeline.records import DEFAULT_DATASOURCE, KeyPair, Project, Shape, WarehouseConfig
 
 
 def anchor_problem(project: Project) -> str:
@@ -54,6 +54,34 @@ def check_filters(datasources: Iterable[WarehouseConfig]) -> None:
             raise BadRequest(
                 f"datasource {source.id!r} is a cube and cannot carry a row filter: "
                 "take filter_field away, and restrict what its token may see instead"
+            )
+
+
+def check_ids(
+    datasources: Sequence[WarehouseConfig], named: Iterable[str], keys: Iterable[KeyPair]
+) -> None:
+    """Raises ``BadRequest`` when two datasources share an id, and for a name or a key pair that
+    means a datasource which the project does not have. A pair joins two datasources; an empty id
+    means the primary."""
+    ids = [source.id for source in datasources]
+    twice = next((id_ for id_ in ids if ids.count(id_) > 1), "")
+    if twice:
+        raise BadRequest(f"two datasources are called {twice!r}; give each an id of its own")
+    known = ", ".join(ids)
+    for name in named:
+        if name not in ids:
+            raise BadRequest(f"there is no datasource {name!r}; the ids are: {known}")
+    for pair in keys:
+        sides = [pair.left.datasource_id, pair.right.datasource_id]
+        unknown = [side for side in sides if side not in (*ids, "", DEFAULT_DATASOURCE)]
+        if unknown:
+            raise BadRequest(
+                f"a key pair names the datasource {unknown[0]!r}, which the project does not have; "
+                f"the ids are: {known}"
+            )
+        if sides[0] == sides[1]:
+            raise BadRequest(
+                f"a key pair joins {sides[0]!r} to itself; it relates two different datasources"
             )
 
 

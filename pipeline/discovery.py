@@ -20,35 +20,27 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping
 
 from pipeline import publishing
+from pipeline.analysing import AreaByArea
 from pipeline.analysis.areas import Area, select_areas
 from pipeline.analysis.budgets import estimated_tokens
 from pipeline.analysis.digest import digest
 from pipeline.analysis.phase import Analyst
 from pipeline.anchoring import check_anchored, cube_reaching
+from pipeline.checkpoint.port import Checkpoints, Kept
 from pipeline.context import recall
 from pipeline.correlations.known import KnownPairs, know_pairs
 from pipeline.deadline import Deadline
-from pipeline.errors import EmptyWarehouse
+from pipeline.discovery_deps import DiscoveryDeps, RunCatalog
+from pipeline.errors import EmptyWarehouse, StoreUnavailable
 from pipeline.exploration.budget import Budget as ExplorationBudget
-from pipeline.exploration.loop import explore
+from pipeline.exploration.loop import Exploration, explore
 from pipeline.exploration.prompts import system_prompt
+from pipeline.exploration.skipping import take_over
 from pipeline.feed import Feed
 from pipeline.ports import (
-    Archive,
-    Findings,
-    Journal,
-    LanguageModel,
-    Memory,
-    QueryResult,
-    SchemaCatalog,
-    StepIndex,
-    Warehouse,
     WarehouseInfo,
 )
 from pipeline.project_prompts import (
@@ -59,74 +51,26 @@ from pipeline.project_prompts import (
 )
 from pipeline.recommendation.phase import Recommender
 from pipeline.records import (
-    AnalysisStep,
     DiscoveryResult,
     DiscoveryRun,
-    ExplorationStep,
     Insight,
     Project,
     Recommendation,
     RunPhase,
     Table,
 )
-from pipeline.settings import Settings
 from pipeline.summary import compact_schemas, errors_of, failure_of, run_type, summarise
-from pipeline.validation.agents import ValidationAgents
 from pipeline.validation.bundle import BundleDiscovery, BundleSource
 from pipeline.validation.eligibility import eligible_insights
 from pipeline.validation.phase import Budget as ValidationBudget
-from pipeline.validation.phase import Validator, validate_insights, validate_recommendations
-from pipeline.validation.policy import SequentialValidation, ValidationPolicy
+from pipeline.validation.phase import Validator, validate_recommendations
 from pipeline.validation.scorecard import scorecard
 
 log = logging.getLogger(__name__)
 
+__all__ = ["DiscoveryDeps", "RunCatalog", "discover"]
+
 CATALOG_TOKENS = 150_000
-FIRST_ANALYSIS_PROGRESS, LAST_ANALYSIS_PROGRESS = 65, 85
-
-
-class RunCatalog(SchemaCatalog, Protocol):
-    async def load(self) -> Mapping[str, str]:
-        """Read the schemas of all datasources; gives those that were left out, with the reason.
-
-        Raises ``EmptyWarehouse``, or the error of the primary.
-        """
-        ...
-
-    async def text(self, keywords: Sequence[str], budget_tokens: int) -> str:
-        """The catalog lines for a prompt."""
-        ...
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-@dataclass(slots=True)
-class DiscoveryDeps:
-    """Everything outside of the pipeline that one run works with."""
-
-    settings: Settings
-    model: LanguageModel
-    warehouses: Mapping[str, Warehouse]
-    """By datasource id, the primary first."""
-    catalog: RunCatalog
-    findings: Findings
-    journal: Journal
-    memory: Memory
-    archive: Archive
-    index: StepIndex | None = None
-    """None: keywords alone pick the steps of an area."""
-    agents: ValidationAgents | None = None
-    """None: nothing is validated."""
-    policy: ValidationPolicy = field(default_factory=SequentialValidation)
-    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Datasources of the project that could not be opened, with the reason."""
-    clock: Callable[[], datetime] = _now
-    steps: list[ExplorationStep] = field(default_factory=list[ExplorationStep])
-    """Filled by the run when exploration ends; what reads step rows may hold on to it before."""
-    results: dict[int, QueryResult] = field(default_factory=dict[int, QueryResult])
-    """Filled along with ``steps``: whole results by step number."""
 
 
 async def discover(run: DiscoveryRun, project: Project, deps: DiscoveryDeps) -> DiscoveryResult:
@@ -164,11 +108,16 @@ class _Phases:
         self.feed = Feed(deps.journal, deps.clock)
         self.deadline = Deadline(deps.settings.exploration.DISCOVERY_MAX_DURATION, deps.clock)
         self.started = time.monotonic()
+        self.previous = ""
         self.base_context = ""
+        self.left_out: list[str] = []
         self.tables: list[Table] = []
         self.keys = KnownPairs()
         self.warnings: list[str] = []
         self.insights: list[Insight] = []
+        self.kept = Kept()
+        self.explored_in = run.attempt
+        """The attempt whose exploration this run rests on."""
         self.recommendations: list[Recommendation] = []
         self.logs = publishing.Logs(exploration=deps.steps)
         self.validator = Validator(
@@ -196,19 +145,23 @@ class _Phases:
     async def load_context(self) -> None:
         """1: what earlier runs and people said becomes part of every prompt."""
         await self.feed.phase(RunPhase.INIT, 5, "Loading what earlier runs found")
-        previous = await recall(self.deps.memory, self.project.id, run_id=self.run.id)
-        self.base_context = base_context(self.project, previous)
+        self.previous = await recall(self.deps.memory, self.project.id, run_id=self.run.id)
 
     async def load_schemas(self) -> str:
-        """2: the catalog as text. Raises ``EmptyWarehouse``."""
+        """2: the catalog as text. Raises ``EmptyWarehouse`` when the primary has no table."""
         await self.feed.phase(RunPhase.SCHEMA_DISCOVERY, 8, "Reading the schemas")
         await self._leave_out(self.deps.left_out)
         await self._leave_out(await self.deps.catalog.load())
         self.tables = await self.deps.catalog.tables()
-        if not self.tables:
+        primary = self.infos[0].id
+        if not any(table.datasource_id == primary for table in self.tables):
+            named = f" of the primary datasource {primary!r}" if len(self.infos) > 1 else ""
             raise EmptyWarehouse(
-                "the warehouse has no table that can be read; check its datasets and permissions"
+                f"the warehouse{named} has no table that can be read; check its datasets and "
+                "permissions"
             )
+        self.areas = select_areas(self.project, self.run.areas, self.left_out)
+        self.base_context = base_context(self.project, self.previous, self.left_out)
         keywords = list(dict.fromkeys(word for area in self.areas for word in area.keywords))
         budget = min(CATALOG_TOKENS, self.deps.model.info.context_window // 2)
         text = await self.deps.catalog.text(keywords, budget)
@@ -216,7 +169,14 @@ class _Phases:
             schema_table_count=len(self.tables), schema_tokens=estimated_tokens(text)
         )
         if len(self.warehouses) > 1:
-            self.keys = await know_pairs(self.project.key_pairs, self.tables, self.warehouses)
+            self.keys = await know_pairs(
+                self.project.key_pairs,
+                self.tables,
+                self.warehouses,
+                store=self.deps.pairs,
+                anew=self.run.skip_cache,
+                clock=self.deps.clock,
+            )
         return text
 
     @property
@@ -228,14 +188,40 @@ class _Phases:
         for source, reason in reasons.items():
             self.warehouses.pop(source, None)
             self.sources.pop(source, None)
+            self.left_out.append(source)
             warning = f"datasource {source!r} is left out: {reason}"
             log.warning("run %s: %s", self.run.id, warning)
             self.warnings.append(warning)
             await self.feed.error(RunPhase.SCHEMA_DISCOVERY, warning)
 
     async def explore(self, catalog: str) -> None:
-        """3: ask the warehouse until the model is done or the steps are used up."""
+        """3: ask the warehouse until the model is done or the steps are used up. A resumed run
+        goes on where it stopped; an exploration that had ended is not done again."""
+        if self.deps.checkpoints is not None and self.run.attempt > 1:
+            self.kept = await self.deps.checkpoints.load()
+        if self.kept.summary is not None and self.kept.explored:
+            exploration = await self._take_over(self.kept.summary.attempt)
+        else:
+            exploration = await self._explore(catalog)
+        self.deps.steps[:] = exploration.steps
+        self.deps.results.clear()
+        self.deps.results.update(exploration.results)
+
+    async def _take_over(self, explored_in: int) -> Exploration:
+        self.explored_in = explored_in
+        await self.feed.phase(RunPhase.EXPLORATION, 10, "Exploration had been finished before")
+        await self._keep(lambda checkpoints: checkpoints.renew())
+        return await take_over(
+            self.kept,
+            index=self.deps.index,
+            journal=self.deps.journal,
+            clock=self.deps.clock,
+            max_steps=self.run.max_steps,
+        )
+
+    async def _explore(self, catalog: str) -> Exploration:
         await self.feed.phase(RunPhase.EXPLORATION, 10, "Exploring")
+        started = time.monotonic()
         exploration = await explore(
             model=self.deps.model,
             warehouses=self.warehouses,
@@ -254,63 +240,55 @@ class _Phases:
             digest=lambda table: digest(table).as_json(),
             correlations=self.keys if len(self.warehouses) > 1 else None,
             prohibited=self.keys.prohibitions(),
+            prefix=self.kept.prefix,
         )
-        self.deps.steps[:] = exploration.steps
-        self.deps.results.clear()
-        self.deps.results.update(exploration.results)
+        if exploration.completed:
+            await self._keep(
+                lambda checkpoints: checkpoints.explored(
+                    message=exploration.message,
+                    total_steps=len(exploration.steps),
+                    duration_ms=round((time.monotonic() - started) * 1000),
+                )
+            )
+        return exploration
+
+    async def _keep(self, write: Callable[[Checkpoints], Awaitable[None]]) -> None:
+        """A checkpoint that cannot be written costs the chance to resume from it, and no more."""
+        if self.deps.checkpoints is not None:
+            try:
+                await write(self.deps.checkpoints)
+            except StoreUnavailable as error:
+                log.warning("run %s: a checkpoint was not written: %s", self.run.id, error)
 
     # ------------------------------------------------------------ 4 and 4.5
 
     async def analyse(self) -> None:
         """4: one area after the other; 4.5: its insights are validated right away."""
+        settings = self.deps.settings
         analyst = Analyst(
             model=self.deps.model,
-            settings=self.deps.settings.analysis,
+            settings=settings.analysis,
             base_context=self.base_context,
             clock=self.deps.clock,
             index=self.deps.index,
             variables=warehouse_variables(self.infos),
+            own_variables={info.id: warehouse_variables([info]) for info in self.infos},
         )
-        budget = ValidationBudget(self.deps.settings.validation.VALIDATION_MAX_INSIGHTS_PER_RUN)
-        for number, area in enumerate(self.areas):
-            await self._enter(RunPhase.ANALYSIS, number, f"Analysing {area.name}")
-            step = await self._analyse(analyst, area)
-            self.logs.analysis.append(step)
-            self.insights += step.insights
-            await self.feed.area(step)
-            for insight in step.insights:
-                await self.feed.insight(insight)
-            await self._count_analysis()
-            if step.insights:
-                await self._enter(RunPhase.VALIDATION, number, f"Validating {area.name}")
-                await self._validate(step, budget)
-
-    async def _enter(self, phase: RunPhase, areas_done: int, message: str) -> None:
-        span = LAST_ANALYSIS_PROGRESS - FIRST_ANALYSIS_PROGRESS
-        progress = FIRST_ANALYSIS_PROGRESS + span * areas_done // len(self.areas)
-        detail = f"{message} ({areas_done + 1} of {len(self.areas)})"
-        await self.feed.phase(phase, progress, detail)
-
-    async def _analyse(self, analyst: Analyst, area: Area) -> AnalysisStep:
-        """The area's step; beyond the deadline one that says so."""
-        if not self.deadline.over():
-            async with self.deadline.window():
-                return await analyst.analyse(area, self.deps.steps)
-        now, reason = self.deps.clock(), self.deadline.reason
-        return AnalysisStep(area_id=area.id, area_name=area.name, run_at=now, error=reason)
-
-    async def _validate(self, step: AnalysisStep, budget: ValidationBudget) -> None:
-        async with self.deadline.window():
-            step.validation_results = await validate_insights(step.insights, self.validator, budget)
-        self.logs.validation += step.validation_results
-
-    async def _count_analysis(self) -> None:
-        analysed = self.logs.analysis
-        await self.feed.count(
-            insights_found=len(self.insights),
-            analysis_steps_dropped=sum(len(step.dropped_steps) for step in analysed),
-            analysis_step_index_search_calls=len(analysed) if self.deps.index else 0,
-        )
+        await AreaByArea(
+            areas=self.areas,
+            steps=self.deps.steps,
+            analyst=analyst,
+            validator=self.validator,
+            budget=ValidationBudget(settings.validation.VALIDATION_MAX_INSIGHTS_PER_RUN),
+            feed=self.feed,
+            deadline=self.deadline,
+            clock=self.deps.clock,
+            logs=self.logs,
+            insights=self.insights,
+            checkpoints=self.deps.checkpoints,
+            explored_in=self.explored_in,
+            kept=self.kept.areas_of(self.explored_in) if self.kept.explored else {},
+        ).run()
 
     # ------------------------------------------------------------ 5 and 5.5
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.anchoring import check_anchored, check_filters, default_primary
+from pipeline.anchoring import check_anchored, check_filters, check_ids, default_primary
 from pipeline.errors import BadRequest, NotFound
 from pipeline.records import (
     AreaConfig,
@@ -23,10 +23,12 @@ from pipeline.records import (
     PackFile,
     Project,
     ProjectPrompts,
+    Shape,
     WarehouseConfig,
 )
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]*[a-z0-9]")
+MAX_PROBLEMS = 5
 EFFORT_STEPS = {"lower": 20, "low": 40, "medium": 60, "high": 80, "higher": 100}
 
 
@@ -66,7 +68,7 @@ def validate_pack(portable: Mapping[str, Any] | PackFile) -> DomainPack:
         try:
             pack = PackFile.model_validate(dict(portable)).pack
         except ValidationError as error:
-            raise BadRequest(f"not a domain pack: {_first_problem(error)}") from error
+            raise BadRequest(f"not a domain pack: {_told(error)}") from error
     problems = list(_problems(pack))
     if problems:
         raise BadRequest(f"domain pack {pack.slug!r}: {'; '.join(problems)}")
@@ -78,10 +80,11 @@ def export_pack(pack: DomainPack) -> dict[str, Any]:
     return PackFile(pack=pack).model_dump(mode="json")
 
 
-def _first_problem(error: ValidationError) -> str:
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else first["msg"]
+def _told(error: ValidationError) -> str:
+    """What pydantic complains of, the first few in full."""
+    found = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}".lstrip(": ") for e in error.errors()]
+    more = len(found) - MAX_PROBLEMS
+    return "; ".join(found[:MAX_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _problems(pack: DomainPack) -> Iterator[str]:
@@ -152,29 +155,35 @@ def new_project(
     language: str = "",
     primary_warehouse_id: str = "",
     key_pairs: Sequence[KeyPair] = (),
+    packs: Mapping[str, DomainPack] | None = None,
     project_id: str = "",
     now: datetime | None = None,
 ) -> Project:
     """A project with the pack's prompts copied in; later edits of the pack do not reach it.
 
     ``category`` is the pack's first unless given, the primary warehouse the first that can anchor a
-    run. Raises ``BadRequest`` for an unknown category or primary, when the primary cannot anchor,
-    and for a cube with a row filter.
+    run. ``packs`` are the datasources' own, by datasource id; the ``category`` of a datasource
+    chooses from its pack. Raises ``BadRequest`` for an unknown category, primary or datasource, for
+    a pack of another shape than its datasource, for keys between datasources that are none, when
+    the primary cannot anchor, and for a cube with a row filter.
     """
     if not name.strip():
         raise BadRequest("a project needs a name")
-    chosen = category or pack.categories[0].id
-    if chosen not in {known.id for known in pack.categories}:
-        known = ", ".join(c.id for c in pack.categories)
-        raise BadRequest(f"pack {pack.slug!r} has no category {chosen!r}; it has: {known}")
+    chosen = category_of(pack, category)
     warehouses = [warehouse] if isinstance(warehouse, WarehouseConfig) else list(warehouse)
     if not warehouses:
         raise BadRequest("a project needs a warehouse")
+    check_ids(warehouses, packs or {}, key_pairs)
     primary = primary_warehouse_id or default_primary(warehouses)
     if primary not in {source.id for source in warehouses}:
         raise BadRequest(f"the primary warehouse {primary!r} is none of the project's warehouses")
     check_anchored(sorted(warehouses, key=lambda source: source.id != primary))
     check_filters(warehouses)
+    check_shape(pack, next(source for source in warehouses if source.id == primary))
+    warehouses = [
+        with_pack(source, packs[source.id]) if packs and source.id in packs else source
+        for source in warehouses
+    ]
     created = now or datetime.now(UTC)
     return Project(
         id=project_id or str(uuid.uuid4()),
@@ -192,6 +201,52 @@ def new_project(
         language=language,
         created_at=created,
         updated_at=created,
+    )
+
+
+def category_of(pack: DomainPack, category: str) -> str:
+    """The category if the pack has it, its first for none. Raises ``BadRequest``."""
+    known = [each.id for each in pack.categories]
+    if category and category not in known:
+        raise BadRequest(
+            f"pack {pack.slug!r} has no category {category!r}; it has: {', '.join(known)}"
+        )
+    return category or known[0]
+
+
+def packs_named(
+    pack: DomainPack, category: str, warehouses: Sequence[WarehouseConfig]
+) -> dict[str, DomainPack]:
+    """By datasource id, the packs that datasources name by ``domain``, without those for which the
+    project's pack speaks and those that bring their prompts along. Raises ``NotFound``."""
+    return {
+        source.id: load_pack(source.domain)
+        for source in warehouses
+        if source.domain
+        and not source.prompts.exploration
+        and not source.prompts.analysis_areas
+        and (source.domain, source.category or category) != (pack.slug, category)
+    }
+
+
+def with_pack(source: WarehouseConfig, pack: DomainPack) -> WarehouseConfig:
+    """The datasource with a pack of its own copied in. Raises ``BadRequest`` for a pack of another
+    shape or without the datasource's category."""
+    check_shape(pack, source)
+    chosen = category_of(pack, source.category)
+    own = {"domain": pack.slug, "category": chosen, "prompts": project_prompts(pack, chosen)}
+    return source.model_copy(update=own)
+
+
+def check_shape(pack: DomainPack, source: WarehouseConfig) -> None:
+    """Raises ``BadRequest`` when a pack speaks of tables and the datasource is a cube, or the other
+    way round."""
+    if pack.shape == source.shape.value:
+        return
+    holds = "is a cube" if source.shape is Shape.CUBE else "holds tables"
+    raise BadRequest(
+        f"pack {pack.slug!r} has the shape {pack.shape!r}, and datasource {source.id!r} {holds}; "
+        f"choose a pack of the shape {source.shape.value!r} for it"
     )
 
 

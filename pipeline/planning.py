@@ -74,7 +74,7 @@ def plan_areas(project: Project, areas: Sequence[str]) -> list[str]:
 
     Raises ``BadRequest`` for an area that the project does not have or has switched off.
     """
-    known = {id_ for id_, area in project.prompts.analysis_areas.items() if area.enabled}
+    known = {id_ for id_, area in project.areas().items() if area.enabled}
     wanted = list(dict.fromkeys(areas))
     unknown = [area for area in wanted if area not in known]
     if unknown:

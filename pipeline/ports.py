@@ -20,6 +20,7 @@ from pipeline.records import (
     Feedback,
     IndexedTable,
     IndexOrigin,
+    MeasuredPair,
     ProjectContext,
     Quality,
     RecommendationStep,
@@ -230,6 +231,20 @@ class SchemaStore(Protocol):
         ...
 
     async def keep_vectors(self, vectors: Mapping[str, bytes]) -> None: ...
+
+
+class PairStore(Protocol):
+    """Key pairs between a project's datasources as they were measured last. What was measured
+    counts while both datasources are as they were then, and expires. Every call may raise
+    ``StoreUnavailable``; a reader then measures."""
+
+    async def measured(self) -> list[MeasuredPair]:
+        """Every pair that counts."""
+        ...
+
+    async def keep_measured(self, pairs: Sequence[MeasuredPair]) -> None:
+        """Keep pairs in place of what was kept of them before."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,14 @@
-"""Phases 7 and 9: the finished discovery is saved, then its findings are embedded for search."""
+"""Phases 7 and 9: the finished discovery is saved, then its findings are embedded for search. What
+a resumed run supersedes is retired afterwards."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from pipeline.errors import RunSuperseded
+from pipeline.errors import RunSuperseded, VeridicalError
 from pipeline.ports import Archive, Findings
 from pipeline.records import (
     AnalysisStep,
@@ -67,6 +70,37 @@ async def publish(findings: Findings, archive: Archive, result: DiscoveryResult)
         log.warning("standalone documents could not be written: %s", error)
         problems.append(f"the findings were saved but not listed one by one: {error}")
     return "; ".join(problems)
+
+
+class Forgetful(Protocol):
+    """The vectors of published findings."""
+
+    async def forget(self, *, discovery_id: str) -> None: ...
+
+
+class Shelf(Protocol):
+    """Where discoveries and what was derived from them lie."""
+
+    async def delete_discovery(self, discovery_id: str) -> None: ...
+
+
+async def retire(findings: Forgetful, shelf: Shelf, discovery_ids: Iterable[str]) -> list[str]:
+    """Remove discoveries with their vectors, documents and logs; returns those that are gone.
+
+    All or nothing: ids of documents are the ids of their vectors, so a vector that outlived its
+    document would be found and could not be shown. Where the vectors stay, everything stays: two
+    results of one run, which everybody can see and a later attempt can retire.
+    """
+    gone: list[str] = []
+    for discovery_id in discovery_ids:
+        try:
+            await findings.forget(discovery_id=discovery_id)
+            await shelf.delete_discovery(discovery_id)
+        except VeridicalError as error:
+            log.warning("the superseded discovery %s stays: %s", discovery_id, error)
+        else:
+            gone.append(discovery_id)
+    return gone
 
 
 def standalone_docs(result: DiscoveryResult) -> list[StandaloneDoc]:

@@ -1,22 +1,24 @@
 """Finds the JSON objects in a free-form model reply.
 
-One pass from left to right. Outside objects, ``<think>`` blocks are set aside as reasoning; an
-object runs to its balancing brace, with strings and escapes respected. Nothing is ever searched
-for *inside* an object: a draft nested in a broken object is not an answer.
+One pass from left to right. Outside objects, think blocks are set aside as reasoning; an object
+runs to its balancing brace, with strings and escapes respected. Nothing is ever searched for
+*inside* an object: a draft nested in a broken object is not an answer.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
 Object = dict[str, Any]
 
-_OPEN_TAG = r"<think(?:ing)?(?:\s[^<>]*)?>"
-_CLOSE_TAG = r"</think(?:ing)?\s*>"
+_NAME = r"(?:\w{1,20}:)?(?:think(?:ing)?|thoughts?|reasoning)"
+_OPEN_TAG = rf"<{_NAME}(?:\s[^<>]*)?>|\[(?-i:THINK)\]"
+_CLOSE_TAG = rf"</{_NAME}\s*>|\[/(?-i:THINK)\]"
 _FLAT = r'\{(?:[^{}"<]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+\}'
 """An object without objects in it, found in one go: a reply may hold a million of them."""
 _OUTSIDE = re.compile(
@@ -26,8 +28,9 @@ _OUTSIDE = re.compile(
 _INSIDE = re.compile(rf'\{{++|[}}"]|{_OPEN_TAG}', re.I)
 _CLOSE = re.compile(_CLOSE_TAG, re.I)
 _TAGS = re.compile(rf"{_OPEN_TAG}|{_CLOSE_TAG}", re.I)
-THOUGHTS = re.compile(rf"{_OPEN_TAG}.*?(?:{_CLOSE_TAG}|\Z)", re.I | re.S)
-"""Think blocks of a text that is not JSON, closed or dangling."""
+THOUGHTS = re.compile(rf"<(?:{_NAME}|think(?:ing)?\s[^<>]*)>.*?(?:</{_NAME}\s*>|\Z)", re.I | re.S)
+"""Think blocks of a text that is not JSON, closed or dangling. That text may be SQL: what could be
+a comparison or a bracketed name there is no tag."""
 _STRING_REST = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.S)
 _FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", re.S | re.M)
 _LOOKS_LIKE_JSON = re.compile(r'\{\s*(?:"|\Z)')
@@ -130,16 +133,22 @@ def _balanced(text: str, start: int) -> tuple[str | None, int]:
 
 def _after_unbalanced(reply: str, start: int) -> list[str | Broken]:
     """An unbalanced brace ends the search. Only when it is plainly prose and not the start of an
-    object may fenced blocks after it still count."""
+    object may fenced blocks after it still count, those in a thought excepted."""
     if _LOOKS_LIKE_JSON.match(reply, start):
         return [Broken(reply[start:], cut_off=True)]
+    thoughts = deque(thought.span() for thought in THOUGHTS.finditer(reply, start))
     found: list[str | Broken] = []
-    for fence in _FENCE.finditer(reply, start):
+    for fence in _FENCE.finditer(reply):
+        while thoughts and thoughts[0][1] <= fence.start():
+            thoughts.popleft()
+        if fence.start() < start or (thoughts and thoughts[0][0] <= fence.start()):
+            continue
         body, position = fence[1], 0
         while (brace := body.find("{", position)) >= 0:
             text, position = _balanced(body, brace)
             found.append(Broken(body[brace:], cut_off=True) if text is None else text)
-    return found
+    hidden = None if found else _LOOKS_LIKE_JSON.search(reply, start)
+    return [Broken(reply[start:], cut_off=True)] if hidden else found
 
 
 def read(piece: str | Broken) -> Object | Broken:

@@ -30,7 +30,7 @@ STOP_S = 5.0
 
 async def open_deps(settings: Settings, jobs_address: str) -> ApiDeps:
     """Store, jobs and checks, opened on the loop that will serve."""
-    from actors.runs import create_run
+    from actors.runs import create_run, resume_run
     from adapters.store import connect
 
     jobs = RunJobs(jobs_address, settings.home.path)
@@ -45,6 +45,7 @@ async def open_deps(settings: Settings, jobs_address: str) -> ApiDeps:
         store=store,
         start_run=hand_over.start_run,
         create_run=lambda run: create_run(store, run),
+        resume_run=lambda run_id: resume_run(store, run_id),
         checks={"store": store.ping, "ray": jobs.ping},
         close=close,
     )

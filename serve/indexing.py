@@ -7,10 +7,12 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from adapters.embeddings import open_embedder
 from adapters.store.store import Store
 from adapters.warehouses import OpenWarehouse, fingerprints, open_warehouse
+from pipeline.correlations.known import KnownPairs, know_pairs
 from pipeline.errors import BadRequest, ForOperator
 from pipeline.ports import SchemaStore
 from pipeline.records import IndexPhase, IndexProgress, Project, SchemaIndexRun, WarehouseConfig
@@ -21,6 +23,8 @@ from serve.judging import opened_model
 
 REPORT_SECONDS = 1.0
 """How often other processes are told how far it is."""
+KEYS_SECONDS = 300.0
+"""What measuring all keys may take."""
 
 
 @dataclass(slots=True)
@@ -30,8 +34,12 @@ class Indexed:
     runs: list[SchemaIndexRun] = field(default_factory=list[SchemaIndexRun])
     reused: dict[str, int] = field(default_factory=dict[str, int])
     """By datasource, how many tables had not changed and were not read again."""
+    postponed: dict[str, int] = field(default_factory=dict[str, int])
+    """By datasource, how many tables the first searches will make searchable by meaning."""
     left_out: dict[str, str] = field(default_factory=dict[str, str])
     """Datasources that could not be read, with the reason."""
+    keys: KnownPairs = field(default_factory=KnownPairs)
+    """Keys between the datasources that were indexed."""
 
 
 async def project_schemas(store: Store, project: Project) -> SchemaStore:
@@ -49,8 +57,8 @@ async def index_project(
     skip_cache: bool = False,
     describe: bool = False,
 ) -> Indexed:
-    """Index every datasource, the primary first. ``describe`` has the project's language model
-    write what each table is about.
+    """Index every datasource, the primary first, then measure which keys they share. ``describe``
+    has the project's language model write what each table is about.
 
     One that cannot be read is left out. Raises the primary's error, ``BadRequest`` without any
     datasource or without a model to describe with.
@@ -76,11 +84,46 @@ async def index_project(
                     )
                     indexed.runs.append(await indexer.index())
                     indexed.reused[config.id] = indexer.reused
+                    indexed.postponed[config.id] = indexer.postponed
             except ForOperator as error:
                 if config is configs[0]:
                     raise
                 indexed.left_out[config.id] = str(error)
+    await _measure(store, project, settings, telling, indexed, anew=skip_cache)
     return indexed
+
+
+async def _measure(
+    store: Store,
+    project: Project,
+    settings: Settings,
+    listener: Listener,
+    indexed: Indexed,
+    *,
+    anew: bool,
+) -> None:
+    """Find and measure the keys between the datasources that were indexed."""
+    read = [c for c in project.datasources() if c.id in {run.datasource for run in indexed.runs}]
+    if len(read) < 2:
+        return
+    prints = await fingerprints(project.datasources())
+    schemas = store.schemas.of_project(project.id, prints)
+    tables = [table for config in read for table in await schemas.load(config.id) or ()]
+    await listener(IndexProgress(phase=IndexPhase.KEYS, updated_at=datetime.now(UTC)))
+    async with contextlib.AsyncExitStack() as opened:
+        warehouses = {c.id: await opened.enter_async_context(_opened(c, settings)) for c in read}
+        indexed.keys = await know_pairs(
+            project.key_pairs,
+            tables,
+            warehouses,
+            KEYS_SECONDS,
+            store=store.key_pairs.of_project(project.id, prints),
+            anew=anew,
+        )
+    done = IndexProgress(
+        phase=IndexPhase.DONE, datasource=read[-1].id, updated_at=datetime.now(UTC)
+    )
+    await listener(done)
 
 
 @contextlib.asynccontextmanager

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Generic, Self, TypeVar
 
 from actors.cluster import Cluster, connected
-from actors.runs import create_run
+from actors.runs import create_run, resume_run
 from actors.supervisor import supervise
 from adapters.store import connect, settled
 from adapters.store.store import Store
@@ -58,6 +58,11 @@ class Runtime:
     async def start_run(self, planned: DiscoveryRun) -> DiscoveryRun:
         """Create the pending run. Raises ``Conflict`` when one is active."""
         return await create_run(self.store, planned)
+
+    async def resume_run(self, run_id: str) -> DiscoveryRun:
+        """Make a failed run active again. Raises ``NotFound``, or ``Conflict`` with the reason why
+        it cannot be resumed."""
+        return await resume_run(self.store, run_id)
 
     async def run(self, run: DiscoveryRun) -> DiscoveryRun:
         """Drive the run to its end; a failed one comes back as its record."""

@@ -24,11 +24,14 @@ NO_KEY = "no-key-needed"
 """Sent to servers that need no key: the SDKs insist on one."""
 
 
-def open_model(config: LlmConfig, settings: ModelSettings) -> OpenedModel:
+def open_model(
+    config: LlmConfig, settings: ModelSettings, learnt_window: int | None = None
+) -> OpenedModel:
     """The model that ``choose`` decides on, with retry, pacing and fitted output limits.
 
     Asks a server that is not the provider's own once for its list of models (up to 15 s, blocking:
-    call this in a thread when on an event loop). Raises ``ModelError`` when a key is missing or the
+    call this in a thread when on an event loop). ``learnt_window``, in tokens, is what the model's
+    provider stated in an earlier run. Raises ``ModelError`` when a key is missing or the
     server must name its model and cannot, ``BadRequest`` for settings that make no sense.
     """
     choice = choose(config, settings)
@@ -36,7 +39,7 @@ def open_model(config: LlmConfig, settings: ModelSettings) -> OpenedModel:
         from adapters.llm.offline import OfflineAnalyst
 
         return WithoutConnection(OfflineAnalyst())
-    return _hosted(choice, config, settings)
+    return _hosted(choice, config, settings, learnt_window)
 
 
 class WithoutConnection:
@@ -60,13 +63,15 @@ class WithoutConnection:
         """Nothing to close."""
 
 
-def _hosted(choice: ModelChoice, config: LlmConfig, settings: ModelSettings) -> OpenedModel:
+def _hosted(
+    choice: ModelChoice, config: LlmConfig, settings: ModelSettings, learnt: int | None
+) -> OpenedModel:
     from adapters.llm.fitting import FittedModel
     from adapters.llm.pacing import PacedModel, Pacer
     from adapters.llm.retry import RetryingModel, RetryPolicy
 
     endpoint = _endpoint(choice, settings)
-    endpoint, limits = _limits(endpoint, choice, config)
+    endpoint, limits = _limits(endpoint, choice, config, learnt)
     info = ModelInfo(choice.provider, endpoint.model, limits.window, limits.output)
     timeout = _positive(config.config, "timeout_seconds", float) or settings.LLM_TIMEOUT
     effort = str(config.config.get("effort") or "")
@@ -115,9 +120,11 @@ def _endpoint(choice: ModelChoice, settings: ModelSettings) -> Endpoint:
     )
 
 
-def _limits(endpoint: Endpoint, choice: ModelChoice, config: LlmConfig) -> tuple[Endpoint, Limits]:
-    """The endpoint with its model settled, and limits: the operator's word, else the server's, else
-    what is known by name (reference A.3)."""
+def _limits(
+    endpoint: Endpoint, choice: ModelChoice, config: LlmConfig, learnt: int | None
+) -> tuple[Endpoint, Limits]:
+    """The endpoint with its model settled, and limits: the operator's word, else what was learnt,
+    else the server's, else what is known by name (reference A.3)."""
     from adapters.llm import catalog
 
     listed: list[dict[str, Any]] = []
@@ -127,7 +134,7 @@ def _limits(endpoint: Endpoint, choice: ModelChoice, config: LlmConfig) -> tuple
         endpoint = replace(endpoint, model=str(listed[0].get("id") or ""))
     found = catalog.limits(endpoint.model)
     entry = next((e for e in listed if e.get("id") == endpoint.model), dict[str, Any]())
-    if window := catalog.listed_window(entry):
+    if window := learnt or catalog.listed_window(entry):
         found = replace(found, window=window, output=min(found.output, max(1, window // 2)))
     window = _positive(config.config, "max_input_tokens", int) or found.window
     output = _positive(config.config, "max_output_tokens", int) or found.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -21,7 +22,11 @@ _STOPS = {
     "stop": StopReason.END,
     "eos": StopReason.END,
     "length": StopReason.LENGTH,
+    "max_tokens": StopReason.LENGTH,
+    "model_length": StopReason.LENGTH,
     "content_filter": StopReason.REFUSAL,
+    "refusal": StopReason.REFUSAL,
+    "safety": StopReason.REFUSAL,
 }
 _LIMIT_NAMES = ("max_completion_tokens", "max_tokens")
 _NOT_TAKEN = re.compile(
@@ -140,11 +145,17 @@ def read_completion(endpoint: Endpoint, payload: dict[str, Any]) -> ChatReply:
     message = mapping(choice.get("message"))
     refusal = words(message.get("refusal"))
     return ChatReply(
-        text=words(message.get("content")) or refusal,
-        stop=StopReason.REFUSAL if refusal else _STOPS.get(reason, StopReason.OTHER),
+        text=words(message.get("content")) or refusal or _called(message),
+        stop=StopReason.REFUSAL if refusal else _STOPS.get(reason.lower(), StopReason.OTHER),
         usage=read_usage(mapping(payload.get("usage"))),
         reasoning=words(message.get("reasoning_content")) or words(message.get("reasoning")),
     )
+
+
+def _called(message: dict[str, Any]) -> str:
+    """Calls of tools that a server read out of the answer, though none were offered, as text."""
+    calls = items(message.get("tool_calls"))
+    return json.dumps({"tool_calls": calls}, ensure_ascii=False) if calls else ""
 
 
 def read_usage(usage: dict[str, Any]) -> Usage:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from pipeline.errors import ModelError
 
+LEAST_OUTPUT = 512
+"""Tokens; what is asked of a model does not fit into less."""
+
 _N = r"(\d[\d,_]*)"
 
 
@@ -24,6 +27,16 @@ _RECOGNISED = _of(
     r"exceeds? context (?:window|length|size|limit)",
     r"exceed context (?:window|length|size|limit)",
     r"context window exceeds limit",
+    r"context[_ ]?window[_ ]?exceeded",
+    r"exceeded max context length",
+    r"prompt exceeds max(?:imum)? length",
+    r"input tokens exceed(?:ed\b| the)",
+    r"too many input tokens",
+    r"number of input tokens exceeds",
+    r"range of input length should be",
+    r"input token count.{0,40}model only supports",
+    r"`?inputs`? must have less than",
+    r"current length is \d+ while limit is",
     r"(?:longer|greater|larger) than the (?:model'?s )?(?:maximum )?(?:context|model) length",
     r"prompt is too long",
     r"input is too long",
@@ -49,7 +62,14 @@ _WINDOW = _of(
     rf"context length \({_N}",
     rf"maximum model length of {_N}",
     rf"too large for model with {_N} maximum context",
-    rf"maximum number of tokens allowed \({_N}",
+    rf"maximum number of tokens allowed \(?{_N}",
+    rf"configured limit of {_N}",
+    rf"max input tokens: {_N}",
+    rf"model only supports up to {_N}",
+    rf"range of input length should be \[\d+, ?{_N}\]",
+    rf"must have less than {_N}",
+    rf"while limit is {_N}",
+    rf"max context length (?:is|of) {_N}",
     rf"exceeds the limit of {_N}",
     rf"model token limit: {_N}",
     rf"prompt cannot exceed {_N}",
@@ -65,12 +85,15 @@ _USED = _of(
     rf"request has {_N} input tokens",
     rf"\bn_prompt_tokens\D{{1,4}}{_N}",
     rf"context limit: {_N} \+",
-    rf"prompt is too long: {_N} tokens",
+    rf"prompt is too long: {_N}",
+    rf"input token count: {_N}",
+    rf"input token count is {_N}",
+    rf"current length is {_N}",
     rf"input token count \({_N}",
     rf"input length \({_N}",
     rf"prompt token count of {_N}",
     rf"prompt contains {_N} tokens",
-    rf"given: {_N} `?inputs`?",
+    rf"given: {_N}",
     rf"keep the first {_N} tokens",
     rf"request contains {_N} tokens",
     rf"(?:decoder )?prompt \(length {_N}",
@@ -127,17 +150,15 @@ def smaller_output(requested: int, window: int | None, used: int | None) -> int 
     """Output tokens for the one further try after an overflow, or None when no try can help.
 
     Reference F.6: what the window leaves after the input and a margin of 2 % of the window, if at
-    least 512 and less than before; else half, if at least 512. A prompt that alone fills the window
-    is not tried again.
+    least 512 and less than before; else half, if at least 512. ``used`` may be more than the window
+    for a prompt that fits, because some providers state prompt and output as one.
     """
     if window is not None and used is not None:
-        if used >= window:
-            return None
         rest = int(window * 0.98) - used
-        if 512 <= rest < requested:
+        if LEAST_OUTPUT <= rest < requested:
             return rest
     half = requested // 2
-    return half if half >= 512 else None
+    return half if half >= LEAST_OUTPUT else None
 
 
 def _first(patterns: tuple[re.Pattern[str], ...], message: str) -> int | None:

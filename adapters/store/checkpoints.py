@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from adapters.store.documents import Document, from_document, step_document, step_from, to_document
+from adapters.store.documents import (
+    Document,
+    all_from,
+    from_document,
+    step_document,
+    step_from,
+    to_document,
+)
 from pipeline.checkpoint.prefix import contiguous, summary_of
 from pipeline.errors import RunSuperseded
-from pipeline.records.checkpoint import SUMMARY_NUMBER, CheckpointKind, StepCheckpoint
+from pipeline.records.checkpoint import (
+    SUMMARY_NUMBER,
+    AreaCheckpoint,
+    CheckpointKind,
+    StepCheckpoint,
+)
 
 if TYPE_CHECKING:
     from adapters.store.client import Collection
@@ -61,6 +74,49 @@ class CheckpointRepository:
         """The summary as it is stored, usable or not."""
         found = await self._rows.find_one({"run_id": run_id, "step_number": SUMMARY_NUMBER})
         return None if found is None else _read(found)
+
+    async def renew(self, run_id: str) -> None:
+        """Let a run's rows live as long again as if they were written now."""
+        await self._rows.update_all({"run_id": run_id}, {"$set": {"created_at": datetime.now(UTC)}})
+
+    async def delete(self, run_id: str) -> int:
+        """Delete a run's rows; returns how many."""
+        return await self._rows.delete({"run_id": run_id})
+
+
+class AreaCheckpointRepository:
+    """Collection ``discovery_analysis_checkpoints``: one row per completed analysis area."""
+
+    def __init__(self, collection: Collection) -> None:
+        self._rows = collection
+
+    async def save(self, row: AreaCheckpoint) -> None:
+        """Write a row, over one of the same or an earlier attempt.
+
+        Raises ``RunSuperseded`` when a newer attempt has written it already.
+        """
+        from adapters.store.client import DuplicateKey
+
+        document: Document = {"_id": f"{row.run_id}:{row.area_id}", **to_document(row)}
+        where = {
+            "run_id": row.run_id,
+            "area_id": row.area_id,
+            "attempt": {"$not": {"$gt": row.attempt}},
+        }
+        try:
+            await self._rows.replace(where, document, upsert=True)
+        except DuplicateKey as error:
+            raise RunSuperseded(
+                f"a newer attempt of run {row.run_id} has completed the area {row.area_id}"
+            ) from error
+
+    async def of_run(self, run_id: str) -> list[AreaCheckpoint]:
+        """A run's completed areas, by id."""
+        return all_from(AreaCheckpoint, await self._rows.find({"run_id": run_id}, [("area_id", 1)]))
+
+    async def renew(self, run_id: str) -> None:
+        """Let a run's rows live as long again as if they were written now."""
+        await self._rows.update_all({"run_id": run_id}, {"$set": {"created_at": datetime.now(UTC)}})
 
     async def delete(self, run_id: str) -> int:
         """Delete a run's rows; returns how many."""

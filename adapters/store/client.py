@@ -22,7 +22,7 @@ import bson
 from bson.codec_options import CodecOptions
 from bson.errors import BSONError
 from motor.motor_asyncio import AsyncIOMotorClient, AsyncIOMotorCollection
-from pymongo import IndexModel, WriteConcern
+from pymongo import IndexModel, ReturnDocument, WriteConcern
 from pymongo.errors import (
     BulkWriteError,
     ConfigurationError,
@@ -158,6 +158,18 @@ class Collection:
         with translated(self._advice):
             result = await self._motor.update_one(where, change, array_filters=filters)
         return result.matched_count > 0
+
+    async def change(self, where: Document, change: Document) -> Document | None:
+        """Update one document and return it as it is then, atomically; None when there is none."""
+        with translated(self._advice):
+            return await self._motor.find_one_and_update(
+                where, change, return_document=ReturnDocument.AFTER
+            )
+
+    async def update_all(self, where: Document, change: Document) -> int:
+        """Update all matches; returns how many."""
+        with translated(self._advice):
+            return (await self._motor.update_many(where, change)).matched_count
 
     async def find_one(self, where: Document, sort: Sort = ()) -> Document | None:
         with translated(self._advice):

@@ -79,6 +79,10 @@ def indexes(retention: timedelta = DISCOVERY_CHECKPOINT_RETENTION) -> dict[str, 
             Index((("run_id", UP), ("step_number", UP)), "uq_run_step", unique=True),
             Index((("created_at", UP),), "ttl_discovery_checkpoint", expire_after=retention),
         ],
+        "discovery_analysis_checkpoints": [
+            Index((("run_id", UP), ("area_id", UP)), "uq_run_area", unique=True),
+            Index((("created_at", UP),), "ttl_analysis_checkpoint", expire_after=retention),
+        ],
         "feedback": [
             _by("discovery_id"),
             _by("project_id"),
@@ -97,6 +101,10 @@ def indexes(retention: timedelta = DISCOVERY_CHECKPOINT_RETENTION) -> dict[str, 
         "project_schema_index_runs": [
             _by("project_id", "finished"),
             _by("project_id", "datasource", "finished"),
+        ],
+        "project_key_pairs": [
+            _by("project_id"),
+            Index((("measured_at", UP),), "ttl_key_pairs", expire_after=SCHEMA_TTL),
         ],
         "project_schema_index_progress": [_by("project_id", unique=True)],
         "insights": [

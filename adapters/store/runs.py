@@ -30,6 +30,17 @@ IS_ACTIVE = {"status": {"$in": list(ACTIVE)}}
 FIRST_ATTEMPT = (1, None)
 """A stored attempt that is missing reads as None, and means the first."""
 
+LEFT_BEHIND = (
+    "error",
+    "completed_at",
+    "completion_hooks_fired_at",
+    "discovery_id",
+    "owner",
+    "heartbeat_at",
+    "job_id",
+)
+"""Fields of a failed run that say how its last attempt was driven and ended."""
+
 
 class Ownership(StrEnum):
     MINE = "mine"
@@ -69,9 +80,10 @@ class RunRepository:
         found = await self._runs.find(where, [("started_at", -1)], limit)
         return [_read(document) for document in found]
 
-    async def active(self, project_id: str) -> DiscoveryRun | None:
-        """The project's pending or running run."""
-        document = await self._runs.find_one({"project_id": project_id, **IS_ACTIVE})
+    async def active(self, project_id: str, besides: str = "") -> DiscoveryRun | None:
+        """The project's pending or running run, other than the run ``besides``."""
+        other = {"_id": {"$ne": besides}} if besides else {}
+        document = await self._runs.find_one({"project_id": project_id, **IS_ACTIVE, **other})
         return None if document is None else _read(document)
 
     async def all_active(self) -> list[DiscoveryRun]:
@@ -118,10 +130,7 @@ class RunRepository:
                 if active is None and not last_try:
                     continue  # the other run ended in between
                 name = active.id if active else "another run"
-                raise Conflict(
-                    f"run {name} of project {run.project_id} is active already; "
-                    "wait until it ends, or cancel it"
-                ) from error
+                raise Conflict(occupied(name, run.project_id)) from error
             break
         return run
 
@@ -149,6 +158,43 @@ class RunRepository:
         if not await self._runs.update(where, change):
             await self.check_owned(run_id, attempt)
             raise RunSuperseded(f"run {run_id} has ended already")
+
+    async def begin_resume(self, run: DiscoveryRun, detail: str) -> DiscoveryRun:
+        """Make a failed run, as it was read, active again under the next attempt, and return it.
+
+        One write decides who of many wins. Raises ``Conflict`` when the run is no longer as it was
+        read, or another run of its project is active.
+        """
+        from adapters.store.client import DuplicateKey
+
+        attempt = max(2, run.attempt + 1)
+        event = _event(RunStatus.RUNNING, attempt, detail)
+        change: Document = {
+            "$set": {
+                "status": RunStatus.RUNNING.value,
+                "phase": RunPhase.INIT.value,
+                "phase_detail": detail,
+                "attempt": attempt,
+                "last_resumed_at": event.at,
+                "updated_at": event.at,
+            },
+            "$unset": dict.fromkeys(LEFT_BEHIND, ""),
+            "$push": {"lifecycle": to_document(event)},
+        }
+        unnumbered = {"attempt": {"$in": [*FIRST_ATTEMPT, 0]}}
+        same = unnumbered if run.attempt <= 1 else attempt_filter(run.attempt)
+        where = {"_id": run.id, "status": RunStatus.FAILED.value, **same}
+        try:
+            document = await self._runs.change(where, change)
+        except DuplicateKey as error:
+            raise Conflict(await self._occupied(run)) from error
+        if document is None:
+            raise Conflict(f"run {run.id} was resumed or changed by somebody else just now")
+        return _read(document)
+
+    async def _occupied(self, run: DiscoveryRun) -> str:
+        active = await self.active(run.project_id, besides=run.id)
+        return occupied(active.id if active else "another run", run.project_id)
 
     # ------------------------------------------------------------ working
 
@@ -256,6 +302,11 @@ class RunRepository:
         change = _ending(_event(RunStatus.CANCELLED, run.attempt, reason), 0)
         change["$set"] |= {"error": reason, "last_checkpoint_step": 0}
         return await self._runs.update({"_id": run_id, **IS_ACTIVE}, change)
+
+
+def occupied(name: str, project_id: str) -> str:
+    """Why no run of the project can become active now."""
+    return f"run {name} of project {project_id} is active already; wait until it ends, or cancel it"
 
 
 def _read(document: Mapping[str, Any]) -> DiscoveryRun:

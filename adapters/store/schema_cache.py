@@ -31,7 +31,7 @@ from pipeline.records import (
     TimeSpan,
 )
 from pipeline.schema.columns import ColumnPool
-from pipeline.schema.fingerprint import SCHEMA_TTL
+from pipeline.schema.fingerprint import SCHEMA_TTL, same_configuration
 
 if TYPE_CHECKING:
     from adapters.store.client import Collection
@@ -159,14 +159,14 @@ class ProjectSchemas:
     async def kept(self, datasource_id: str, tables: Sequence[str]) -> dict[str, IndexedTable]:
         """See ``ports.SchemaStore``."""
         pool, oldest = ColumnPool(), self._oldest()
-        source = self._fingerprints.get(datasource_id)
+        source = self._fingerprints.get(datasource_id, "")
         names = [safe_text(name) for name in tables]
         rows = _having(self._home.tables, self._of(datasource_id), "table", names)
         # The conditions are checked here: asked for there, they lead the server to a worse index.
         usable = [
             document
             async for document in rows
-            if document["fingerprint"] == source
+            if same_configuration(document["fingerprint"], source)
             and document["sampled"]
             and document["cached_at"] > oldest
         ]

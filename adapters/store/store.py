@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from adapters.store import embedded
-from adapters.store.checkpoints import CheckpointRepository
+from adapters.store.checkpoints import AreaCheckpointRepository, CheckpointRepository
 from adapters.store.client import Driver
 from adapters.store.discoveries import DiscoveryLog, DiscoveryRepository, ExplorationLog
 from adapters.store.indexes import DISCOVERY_CHECKPOINT_RETENTION, indexes
 from adapters.store.journal import RunJournal
+from adapters.store.key_pairs import KeyPairRepository
 from adapters.store.memory import FeedbackRepository, ProjectContextRepository
+from adapters.store.model_windows import ModelWindowRepository
 from adapters.store.projects import ProjectRepository
+from adapters.store.resuming import Resumption, RunCheckpoints
 from adapters.store.run_steps import RunStepRepository
 from adapters.store.runs import RunRepository
 from adapters.store.schema_cache import SchemaRepository
@@ -59,6 +62,8 @@ class Store:
         self.runs = RunRepository(of("discovery_runs"))
         self.run_steps = RunStepRepository(of("discovery_run_steps"))
         self.checkpoints = CheckpointRepository(of("discovery_checkpoints"))
+        self.area_checkpoints = AreaCheckpointRepository(of("discovery_analysis_checkpoints"))
+        self.resumption = Resumption(self.runs, self.checkpoints)
         self.discoveries = DiscoveryRepository(of("discoveries"))
         self.exploration_steps = ExplorationLog(of("discovery_exploration_steps"))
         self.analysis_steps = DiscoveryLog(of("discovery_analysis_steps"), AnalysisStep, "run_at")
@@ -74,6 +79,8 @@ class Store:
             vectors=of("project_schema_vectors"),
             progress=of("project_schema_index_progress"),
         )
+        self.key_pairs = KeyPairRepository(of("project_key_pairs"))
+        self.model_windows = ModelWindowRepository(of("llm_model_windows"))
         self.ratings = FeedbackRepository(of("feedback"))
         self.project_context = ProjectContextRepository(of("project_context"))
         self.insights = StandaloneRepository(of("insights"), INSIGHT_FIELDS)
@@ -159,12 +166,25 @@ class Store:
         """What the run's present attempt writes while it works."""
         return RunJournal(run, self.runs, self.run_steps, self.checkpoints)
 
+    def checkpoints_of(self, run: DiscoveryRun) -> RunCheckpoints:
+        """What the run's present attempt leaves for the next one, and finds of those before."""
+        return RunCheckpoints(run, self.runs, self.checkpoints, self.area_checkpoints)
+
+    async def begin_resume(self, run_id: str) -> DiscoveryRun:
+        """Make a failed run active under its next attempt. Raises ``NotFound`` or ``Conflict``."""
+        return await self.resumption.begin(run_id)
+
     async def cancel_run(self, run_id: str) -> bool:
         """Cancel an active run and delete its checkpoints; False when it had ended."""
         cancelled = await self.runs.cancel(run_id)
         if cancelled:
-            await self.checkpoints.delete(run_id)
+            await self.delete_checkpoints(run_id)
         return cancelled
+
+    async def delete_checkpoints(self, run_id: str) -> None:
+        """Delete a run's checkpoints of steps and of areas, which go together."""
+        await self.checkpoints.delete(run_id)
+        await self.area_checkpoints.delete(run_id)
 
     # ------------------------------------------------------------ ports.Memory
 
@@ -202,6 +222,24 @@ class Store:
         await _best_effort("analysis", self.analysis_steps.save(result, analysis))
         await _best_effort("validation", self.validation_results.save(result, validation))
         await _best_effort("recommendation", self.recommendation_log.save(result, advice))
+
+    async def discoveries_of(self, run_id: str) -> Mapping[str, int]:
+        """Ids of a run's discoveries, each with the attempt that made it."""
+        return {found.id: found.attempt for found in await self.discoveries.by_run(run_id)}
+
+    async def delete_discovery(self, discovery_id: str) -> None:
+        """Delete a discovery and all that was derived from it in the store, itself last: what an
+        interruption leaves stays visible, and can be deleted again."""
+        for docs in (self.insights, self.recommendations):
+            await docs.delete_of_discovery(discovery_id)
+        for rows in (
+            self.exploration_steps,
+            self.analysis_steps,
+            self.validation_results,
+            self.recommendation_log,
+        ):
+            await rows.delete(discovery_id)
+        await self.discoveries.delete(discovery_id)
 
     async def save_standalone(self, docs: Sequence[StandaloneDoc]) -> None:
         """Store documents by kind; saving an id again replaces it."""

@@ -15,26 +15,26 @@ matters.
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import time
 from collections.abc import Callable, Collection, Generator, Mapping
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow as pa
 
 from adapters.warehouses.capping import Cap, collect
 from adapters.warehouses.duckdb_catalog import Relation, column_names, listed, relations
+from adapters.warehouses.duckdb_opening import Opened, configured_path, open_file, short
 from adapters.warehouses.gate import Gate, warehouse_info, without_values
 from adapters.warehouses.threads import CANCEL_EVERY, CANCEL_WAIT, OutOfTime, run_cancellable
 from pipeline.errors import QueryFailed, QueryTimeout, WarehouseUnavailable
 from pipeline.ports import QueryResult, WarehouseInfo
 from pipeline.records import Table, WarehouseConfig
+from pipeline.schema.names import parts_of, spelled
 from pipeline.settings import WarehouseSettings
-from pipeline.sql.caveats import row_cap
+from pipeline.sql.caveats import query_caveats
 from pipeline.sql.rows import Column, rows_of
 
 if TYPE_CHECKING:
@@ -44,9 +44,6 @@ T = TypeVar("T")
 
 BATCH_ROWS = 1024
 PARALLEL_QUERIES = 4
-_SETTING_UP = threading.Lock()
-MAGIC = b"DUCK"
-"""Bytes 8 to 12 of every DuckDB file."""
 AS_TEXT = frozenset({"BIT", "TIME WITH TIME ZONE", "BIGNUM"})
 """Types that lose something on the way through Arrow."""
 
@@ -59,7 +56,7 @@ class DuckDbWarehouse:
     """
 
     def __init__(self, config: WarehouseConfig, settings: WarehouseSettings) -> None:
-        self._path = _configured_path(config)
+        self._path = configured_path(config)
         self._config = config
         self._settings = settings
         self._gate = Gate.of(config, "duckdb")
@@ -67,7 +64,7 @@ class DuckDbWarehouse:
         self._cap = Cap(settings.WAREHOUSE_MAX_ROWS, settings.WAREHOUSE_MAX_BYTES)
         self._pool = ThreadPoolExecutor(PARALLEL_QUERIES, thread_name_prefix="duckdb")
         self._opening = threading.Lock()
-        self._connection: DuckDBPyConnection | None = None
+        self._opened: Opened | None = None
         self._known: dict[str, Relation] | None = None
         self._names: dict[str, list[str]] | None = None
         self._calls: set[_Call[Any]] = set()
@@ -106,9 +103,9 @@ class DuckDbWarehouse:
         for call in tuple(self._calls):
             call.end()
         with self._opening:
-            connection, self._connection = self._connection, None
-            if connection is not None:
-                connection.close()
+            opened, self._opened = self._opened, None
+            if opened is not None:
+                opened.close()
 
     # ------------------------------------------------------------ in a thread
 
@@ -143,10 +140,9 @@ class DuckDbWarehouse:
                 raise WarehouseUnavailable(
                     f"datasource {self._info.id!r} was closed; open it again"
                 )
-            if self._connection is None:
-                _check_file(self._path)
-                self._connection = _open(self._path, self._config.config)
-            return self._connection.cursor()
+            if self._opened is None:
+                self._opened = open_file(self._path, self._config.config)
+            return self._opened.cursor()
 
     def _closed_error(self) -> WarehouseUnavailable:
         return WarehouseUnavailable(f"datasource {self._info.id!r} was closed; open it again")
@@ -158,13 +154,12 @@ class DuckDbWarehouse:
         with _told(final, columns if self._gate.filters else None):
             table, truncated = _read(cursor, final, cap)
         duration = int((time.monotonic() - started) * 1000)
-        caveat = truncated or row_cap(final, "duckdb", table.num_rows)
         return QueryResult(
             sql=final,
             table=table,
             row_count=table.num_rows,
             duration_ms=duration,
-            caveats=() if caveat is None else (caveat,),
+            caveats=query_caveats(final, "duckdb", table.num_rows, cut=truncated),
         )
 
     def _tables(self, cursor: DuckDBPyConnection) -> list[Table]:
@@ -173,9 +168,10 @@ class DuckDbWarehouse:
             return listed(cursor, self._relations(cursor), self._gate, self._info.id)
 
     def _sample(self, cursor: DuckDBPyConnection, table: str, rows: int) -> list[dict[str, Any]]:
-        relation = self._relations(cursor).get(table)
+        known = self._relations(cursor)
+        relation = known.get(table) or known.get(spelled(parts_of(table)))
         columns = self._columns(cursor)
-        if relation is None or not self._gate.reads(table, columns):
+        if relation is None or not self._gate.reads(relation.name, columns):
             raise QueryFailed(f"there is no table {table} to sample", table)
         sql = self._gate.sample_sql(relation.parts, rows, columns)
         with _told(sql, columns if self._gate.filters else None):
@@ -232,84 +228,6 @@ class _Call(Generic[T]):
             cursor.interrupt()
 
 
-# ---------------------------------------------------------------- opening
-
-
-def _configured_path(config: WarehouseConfig) -> Path:
-    path = str(config.config.get("path") or "").strip()
-    if not path:
-        raise WarehouseUnavailable(
-            f"datasource {config.id!r} names no file; set its config to "
-            '{"path": "/where/the/file.duckdb"}'
-        )
-    return Path(path).expanduser()
-
-
-def _check_file(path: Path) -> None:
-    """Refuse what cannot be a warehouse before DuckDB sees it; nothing is ever created."""
-    if path.is_dir():
-        raise WarehouseUnavailable(f"{path} is a folder; name the DuckDB file in it")
-    try:
-        with path.open("rb") as file:
-            head = file.read(12)
-    except FileNotFoundError:
-        raise WarehouseUnavailable(
-            f"there is no warehouse file {path}; check the path, or run `veridical demo` "
-            "to build the demo warehouse"
-        ) from None
-    except PermissionError:
-        raise WarehouseUnavailable(
-            f"the warehouse file {path} may not be read; allow user {os.getuid()} to read it"
-        ) from None
-    except OSError as error:
-        raise WarehouseUnavailable(
-            f"the warehouse file {path} cannot be read ({error.strerror}); check the path"
-        ) from None
-    if head[8:12] != MAGIC:
-        raise WarehouseUnavailable(
-            f"{path} is not a DuckDB file; name a file that DuckDB made, "
-            "or import the data with `duckdb new.duckdb`"
-        )
-
-
-def _open(path: Path, given: dict[str, Any]) -> DuckDBPyConnection:
-    import duckdb
-
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "enable_external_access": "false",
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        "python_enable_replacements": "false",
-        "temp_directory": "",
-        "memory_limit": str(given.get("memory_limit") or "1GB"),
-    }
-    if given.get("threads"):
-        config["threads"] = str(given["threads"])
-    try:
-        with _SETTING_UP:
-            connection = duckdb.connect(str(path), read_only=True, config=config)
-            _lock(connection)
-    except duckdb.Error as error:
-        raise WarehouseUnavailable(
-            f"the warehouse file {path} cannot be opened ({_short(error)}); "
-            "close other programs that write to it, or name another file"
-        ) from error
-    return connection
-
-
-def _lock(connection: DuckDBPyConnection) -> None:
-    """Fix the time zone and lock the configuration, unless another connection did already: all
-    connections of a process to one file share their engine."""
-    row = connection.execute("SELECT current_setting('lock_configuration')").fetchone()
-    if row is not None and not row[0]:
-        connection.execute("SET GLOBAL TimeZone = 'UTC'")
-        connection.execute("SET GLOBAL lock_configuration = true")
-
-
-def _short(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:300]
-
-
 # ---------------------------------------------------------------- reading
 
 
@@ -327,7 +245,7 @@ def _told(sql: str, names: Mapping[str, Collection[str]] | None = None) -> Gener
         yield
     except (duckdb.FatalException, duckdb.IOException) as error:
         raise WarehouseUnavailable(
-            f"the warehouse file failed while it was read ({_short(error)}); check the disk and "
+            f"the warehouse file failed while it was read ({short(error)}); check the disk and "
             "the file, then start again"
         ) from error
     except (duckdb.Error, pa.ArrowException) as error:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from adapters.warehouses.gate import Gate
 from pipeline.records import Column, Table
 from pipeline.schema.columns import ColumnPool
+from pipeline.schema.names import spelled
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -53,7 +54,7 @@ class Relation:
     """A table or view of the file."""
 
     name: str
-    """Schema and table with a dot between; quoted where another one is spelt the same."""
+    """Schema and table with a dot between; see ``pipeline.schema.names``."""
     parts: tuple[str, str]
     estimate: int
     description: str
@@ -62,14 +63,13 @@ class Relation:
 
 def relations(cursor: DuckDBPyConnection, datasets: tuple[str, ...]) -> dict[str, Relation]:
     """Every table and view of the given schemas (all, if none is given), by qualified name."""
-    wanted = {dataset.lower() for dataset in datasets}
+    wanted = {dataset.strip().lower() for dataset in datasets if dataset.strip()}
     found: dict[str, Relation] = {}
     by_parts: dict[tuple[str, str], Relation] = {}
     for schema, table, estimate, comment in cursor.execute(_RELATIONS).fetchall():
         if not wanted or str(schema).lower() in wanted:
             parts = (str(schema), str(table))
-            plain = ".".join(parts)
-            name = ".".join(map(_quoted, parts)) if plain in found else plain
+            name = spelled(parts)
             found[name] = by_parts[parts] = Relation(name, parts, int(estimate), comment or "")
     keys = {tuple(row) for row in cursor.execute(_KEYS).fetchall()}
     pool = ColumnPool()
@@ -79,10 +79,6 @@ def relations(cursor: DuckDBPyConnection, datasets: tuple[str, ...]) -> dict[str
             is_key = (schema, table, column) in keys
             relation.columns.append(pool.listed(column, kind, bool(nullable), is_key=is_key))
     return found
-
-
-def _quoted(part: str) -> str:
-    return '"' + part.replace('"', '""') + '"'
 
 
 def column_names(found: dict[str, Relation]) -> dict[str, list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pipeline.errors import BadRequest
@@ -17,6 +17,8 @@ class Area:
     keywords: tuple[str, ...] = ()
     prompt: str = ""
     priority: int = 1
+    datasource_id: str = ""
+    """The datasource whose own pack the area comes from; empty for the project's own."""
 
     @classmethod
     def of(cls, area_id: str, config: AreaConfig) -> Area:
@@ -28,6 +30,7 @@ class Area:
             keywords=tuple(config.keywords),
             prompt=config.prompt,
             priority=config.priority,
+            datasource_id=config.datasource_id,
         )
 
     @property
@@ -39,24 +42,37 @@ class Area:
         return f"{self.name}{described}{keywords}"
 
 
-def select_areas(project: Project, requested: Sequence[str]) -> list[Area]:
-    """The enabled areas, or those of them that were asked for, by priority.
+def select_areas(
+    project: Project, requested: Sequence[str], left_out: Collection[str] = ()
+) -> list[Area]:
+    """The enabled areas, or those of them that were asked for, by priority; without those that only
+    a datasource has that is ``left_out``.
 
     Raises ``BadRequest`` for an area that does not exist or is switched off, and when none is left.
     """
-    enabled = {
-        area_id: Area.of(area_id, config)
-        for area_id, config in project.prompts.analysis_areas.items()
-        if config.enabled
-    }
+    enabled = _enabled(project)
     unknown = [area_id for area_id in requested if area_id not in enabled]
     if unknown:
         have = ", ".join(enabled) or "none"
         raise BadRequest(f"unknown analysis area {', '.join(unknown)}; the project enables: {have}")
     if not enabled:
         raise BadRequest("the project enables no analysis area; enable at least one")
-    chosen = [enabled[area_id] for area_id in enabled if not requested or area_id in requested]
+    there = _enabled(project, left_out) if left_out else enabled
+    chosen = [there[area_id] for area_id in there if not requested or area_id in requested]
+    if not chosen:
+        raise BadRequest(
+            "every analysis area of this run belongs to a datasource that cannot be read: "
+            f"{', '.join(left_out)}; mend it, or choose other areas"
+        )
     return sorted(chosen, key=lambda area: area.priority)
+
+
+def _enabled(project: Project, left_out: Collection[str] = ()) -> dict[str, Area]:
+    return {
+        area_id: Area.of(area_id, config)
+        for area_id, config in project.areas(left_out).items()
+        if config.enabled
+    }
 
 
 def area_lines(areas: Sequence[Area]) -> str:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from pipeline.analysis.areas import Area
 from pipeline.analysis.asking import Answer, Question, ask
@@ -37,6 +38,10 @@ class Analyst:
     """None: keywords alone pick the steps."""
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     """What else an area's prompt may name, such as ``DATASET``."""
+    own_variables: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict[str, Mapping[str, str]]
+    )
+    """The same for the areas of a datasource's own pack, by its id."""
 
     async def analyse(self, area: Area, steps: Sequence[ExplorationStep]) -> AnalysisStep:
         """Analyse an area over steps that carry their digests.
@@ -100,17 +105,23 @@ class Analyst:
         )
 
     def _user_message(self, area: Area, picked: Picked) -> str:
-        described = {
+        described: dict[str, Any] = {
             "id": area.id,
             "name": area.name,
             "description": area.description,
             "keywords": list(area.keywords),
         }
+        if area.datasource_id:
+            described["datasource_id"] = area.datasource_id
+        sources = _steps_by_datasource(picked.selected)
+        if len(sources) > 1:
+            described["steps_by_datasource"] = sources
         results = block("query_results", picked.entries)
         text = render(
             area.prompt,
             {
                 **self.variables,
+                **self.own_variables.get(area.datasource_id, {}),
                 "TOTAL_QUERIES": str(len(picked.entries)),
                 "QUERY_RESULTS": results,
             },
@@ -119,6 +130,13 @@ class Analyst:
         if "{{QUERY_RESULTS}}" not in area.prompt:
             parts.append(results)
         return "\n\n".join(part for part in parts if part)
+
+
+def _steps_by_datasource(steps: Sequence[ExplorationStep]) -> dict[str, list[int]]:
+    sources: dict[str, list[int]] = {}
+    for step in sorted(steps, key=lambda step: step.step):
+        sources.setdefault(step.warehouse_id, []).append(step.step)
+    return sources
 
 
 def _record_pick(step: AnalysisStep, picked: Picked) -> None:

@@ -36,11 +36,18 @@ def checkpoint_of(
 
 
 def _args(step: ExplorationStep) -> dict[str, Any]:
-    args: dict[str, Any] = {
+    args: dict[str, Any] = dict(step.asked or _asked_according_to(step))
+    args["reject_reason"] = step.reject_reason
+    if args.get("query") == step.query:
+        del args["query"]
+    return {name: value for name, value in args.items() if value}
+
+
+def _asked_according_to(step: ExplorationStep) -> dict[str, Any]:
+    """The arguments as far as the rest of the record knows them."""
+    return {
         "datasource_id": step.warehouse_id,
         "lookup_schema": step.lookup_tables,
         "search_tables": step.search_text,
-        "reject_reason": step.reject_reason,
         "completion_reason": step.thinking if step.action is StepAction.COMPLETE else "",
     }
-    return {name: value for name, value in args.items() if value}

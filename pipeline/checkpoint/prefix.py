@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from pipeline.records import ExplorationStep
 from pipeline.records.checkpoint import CheckpointKind, StepCheckpoint
 
 Row = StepCheckpoint | Mapping[str, Any]
@@ -35,6 +36,16 @@ def contiguous(rows: Iterable[Row]) -> list[StepCheckpoint]:
             break
         prefix.append(row)
     return prefix
+
+
+def replayable(prefix: Iterable[StepCheckpoint]) -> list[tuple[StepCheckpoint, ExplorationStep]]:
+    """The rows of a prefix with their steps; a row whose step is missing ends it, as a gap does."""
+    steps: list[tuple[StepCheckpoint, ExplorationStep]] = []
+    for row in prefix:
+        if row.step is None:
+            break
+        steps.append((row, row.step))
+    return steps
 
 
 def summary_of(rows: Iterable[Row], prefix: list[StepCheckpoint]) -> StepCheckpoint | None:

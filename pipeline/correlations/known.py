@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from pipeline.correlations.candidates import candidates, identity
+from pipeline.correlations.keeping import keep, overlap_of, recalled
 from pipeline.correlations.measuring import Measurer, measure
 from pipeline.correlations.overlap import Overlap, PairStatus, judge_pair
 from pipeline.errors import ToolError
-from pipeline.ports import Warehouse
+from pipeline.ports import PairStore, Warehouse
 from pipeline.records import DEFAULT_DATASOURCE, KeyColumn, KeyPair, Table
 
 MEASURE_SECONDS = 60.0
 """For all pairs of a run together."""
+MAX_PROHIBITIONS = 30
+"""Rejected pairs that every prompt repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,17 @@ class KnownPair:
     @property
     def datasources(self) -> frozenset[str]:
         return frozenset((self.pair.left.datasource_id, self.pair.right.datasource_id))
+
+    def shown(self) -> dict[str, Any]:
+        """As people and programs are shown it."""
+        return {
+            "left": placed(self.pair.left),
+            "right": placed(self.pair.right),
+            "status": self.status.value,
+            "declared": self.declared,
+            "found_out": self.found_out,
+            "note": self.pair.note,
+        }
 
     @property
     def found_out(self) -> str:
@@ -89,14 +104,21 @@ class KnownPairs:
             raise ToolError(f"the keys of {a} and {b} could not be measured: {failures[0]}")
         return lists
 
-    def prohibitions(self) -> list[str]:
-        """The rejected pairs, one a line."""
-        return [
+    def prohibitions(self, limit: int = MAX_PROHIBITIONS) -> list[str]:
+        """The rejected pairs, one a line; a last line says how many are left out."""
+        rejected = [
             f"{placed(k.pair.left)} and {placed(k.pair.right)}: {k.found_out}"
             + (f" ({k.pair.note})" if k.pair.note else "")
             for k in self.pairs
             if k.status is PairStatus.REJECTED
         ]
+        more = len(rejected) - limit
+        told = [f"and {more} more, which get_correlations tells"] if more > 0 else []
+        return [*rejected[:limit], *told]
+
+    def counts(self) -> dict[PairStatus, int]:
+        """How many pairs there are of each status."""
+        return {status: sum(k.status is status for k in self.pairs) for status in PairStatus}
 
 
 def column_text(key: KeyColumn) -> str:
@@ -114,19 +136,35 @@ async def know_pairs(
     tables: Sequence[Table],
     warehouses: Mapping[str, Warehouse],
     seconds: float = MEASURE_SECONDS,
+    *,
+    store: PairStore | None = None,
+    anew: bool = False,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> KnownPairs:
-    """Measure what was declared and what its names suggest, between the datasources of a run.
+    """What is known of the pairs that were declared and of those that their names suggest, between
+    the datasources of a run.
 
-    ``warehouses`` by id, the primary first. Pairs of other datasources are left out.
+    ``warehouses`` by id, the primary first. Pairs of other datasources are left out. What indexing
+    or an earlier run has measured is taken from the ``store`` unless it is wanted ``anew``; the
+    rest is measured and kept there. A store that fails costs nothing but time.
     """
     named = [_with_ids(pair, warehouses) for pair in declared]
     once = {identity(p): p for p in sorted(named, key=lambda p: p.rejected)}
     mine = [pair for pair in once.values() if _within(pair, warehouses)]
     known = {identity(pair) for pair in mine}
     tried = [p for p in candidates(tables, list(warehouses)) if identity(p) not in known]
-    asked = [*(pair for pair in mine if not pair.rejected), *tried]
+    wanted = [*(pair for pair in mine if not pair.rejected), *tried]
+    kept = {} if store is None or anew else await recalled(store)
+    asked = [pair for pair in wanted if identity(pair) not in kept]
     found = await measure(asked, Measurer(warehouses), seconds)
-    measured = {identity(pair): found[place] for place, pair in enumerate(asked)}
+    measured: dict[tuple[str, ...], Overlap | str] = {
+        identity(pair): found[place] for place, pair in enumerate(asked)
+    }
+    if store is not None:
+        await keep(store, [(pair, measured[identity(pair)]) for pair in asked], clock())
+    for pair in wanted:
+        if (one := kept.get(identity(pair))) is not None:
+            measured[identity(pair)] = overlap_of(one, pair)
     return KnownPairs(
         tuple(
             KnownPair(pair, identity(pair) in known, measured.get(identity(pair), "not measured"))

@@ -35,6 +35,11 @@ class Overlap:
         sides = ((self.found_left, self.asked_left), (self.found_right, self.asked_right))
         return max((found / asked for found, asked in sides if asked > 0), default=0.0)
 
+    @property
+    def mirrored(self) -> Overlap:
+        """The same with the two sides exchanged."""
+        return Overlap(self.asked_right, self.found_right, self.asked_left, self.found_left)
+
     def described(self) -> str:
         return (
             f"{self.found_left} of {self.asked_left} values of the first exist in the second, "

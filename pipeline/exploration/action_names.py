@@ -39,6 +39,8 @@ _NAMES: Mapping[str, ActionKind] = {
 DIRECT = ("query", "lookup_schema", "search_tables", "get_correlations")
 KEYS = (*DIRECT, "done", "action")
 TOOL = ("name", "tool", "tool_name")
+CALLS = ("tool_calls", "tool_call", "tool_use", "function_call")
+"""Keys that providers put round a tool-use envelope, or round a list of them."""
 ARGUMENTS = ("input", "arguments", "parameters", "args", "tool_input", "action_input")
 
 
@@ -50,7 +52,7 @@ def plain_keys(item: Object) -> Object:
 
 
 _KNOWN_KEYS = frozenset(
-    {*KEYS, *TOOL, *ARGUMENTS, "function", "rationale", "thinking", "query_purpose"}
+    {*KEYS, *TOOL, *CALLS, *ARGUMENTS, "function", "rationale", "thinking", "query_purpose"}
     | {"datasource_id", "search_top_k", "summary", "sql", "tables"}
 )
 
@@ -61,7 +63,11 @@ def kind_of(name: str) -> ActionKind | None:
 
 
 def envelope_of(item: Object) -> tuple[str, Object] | None:
-    """Name and arguments of a tool-use envelope; with ``tool`` the arguments may sit beside it."""
+    """Name and arguments of a tool-use envelope; with ``tool`` the arguments may sit beside it.
+
+    Of a list of ``tool_calls`` the last counts, as of any objects in a reply.
+    """
+    item = next((called for key in CALLS if (called := _last_object(item.get(key)))), item)
     holder = object_of(item.get("function")) or item
     name = next((holder[key] for key in TOOL if isinstance(holder.get(key), str)), None)
     key = next((key for key in ARGUMENTS if key in holder), None)
@@ -86,3 +92,7 @@ def arguments_of(value: Any, kind: ActionKind | None) -> Object:
 
 def object_of(value: Any) -> Object | None:
     return cast("Object", value) if isinstance(value, dict) else None
+
+
+def _last_object(value: Any) -> Object | None:
+    return object_of(cast("list[Any]", value)[-1] if isinstance(value, list) and value else value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import string
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -31,6 +32,8 @@ from pipeline.replies import Broken, Object, Scan, after_last_thought, read, sca
 
 DEFAULT_TOP_K = 10
 MAX_TOP_K = 30
+MAX_NAME = 2_048
+"""Characters; no warehouse has longer qualified names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,7 @@ _ACTION_KEY = re.compile(rf"""[{{,]\s*["']?(?:{"|".join(KEYS)})["']?\s*:""", re.
 _SQL_START = re.compile(
     r"[\s(]*(?:select\b|with\s+(?:recursive\s+)?[\w\"`\[\]]+\s*(?:\(|as\b))", re.I
 )
+_BLANK = string.whitespace + "\0\u00a0\u200b\u200c\u200d\u2060\u3000\ufeff"
 _LOOKED_AT = 100
 """Objects from the end that a refusal is worded by."""
 
@@ -203,12 +207,11 @@ def _read(item: Object, object_sources: Collection[str]) -> Action:
 
 def _with_text(arguments: Object, source: str, object_sources: Collection[str]) -> Object:
     """The arguments of a query, an object in it written out where its datasource takes objects."""
-    key = "query" if "query" in arguments else "sql"
-    value = object_of(arguments.get(key))
+    value = object_of(_asked(arguments))
     if not value or not object_sources:
         return arguments
     if source in object_sources:
-        return arguments | {key: _text(value)}
+        return arguments | {"query": _text(value)}
     takers = ", ".join(sorted(object_sources))
     raise ActionError(
         f'"query" is an object, which only these datasources take: {takers}; name one of them as '
@@ -221,9 +224,11 @@ def _requested(item: Object) -> tuple[ActionKind, Object]:
         return ActionKind.DONE, item
     keys = [key for key in DIRECT if item.get(key) is not None]
     filled = [key for key in keys if not _is_empty(item[key])]
-    if keys and not _is_legacy_search(item):
-        return ActionKind((filled or keys)[0]), item
+    if filled and not _is_legacy_search(item):
+        return ActionKind(filled[0]), item
     named = envelope_of(item) or _legacy(item)
+    if keys and (named is None or kind_of(named[0]) is None):
+        return ActionKind(keys[0]), item
     if named is None:
         raise ActionError(_NOT_DONE)
     kind = kind_of(named[0])
@@ -233,7 +238,7 @@ def _requested(item: Object) -> tuple[ActionKind, Object]:
 
 
 def _is_empty(value: Any) -> bool:
-    return not value.strip() if isinstance(value, str) else value in ([], {})
+    return not value.strip(_BLANK) if isinstance(value, str) else value in ([], {})
 
 
 def _legacy(item: Object) -> tuple[str, Object] | None:
@@ -259,14 +264,19 @@ def _is_legacy_search(item: Object) -> bool:
     return kind_of(action) is ActionKind.SEARCH_TABLES and not _SQL_START.match(query)
 
 
+def _asked(arguments: Object) -> Any:
+    values = [arguments[key] for key in ("query", "sql") if arguments.get(key) is not None]
+    return next((value for value in values if not _is_empty(value)), values[0] if values else None)
+
+
 def _query(arguments: Object) -> Action:
-    value = arguments.get("query", arguments.get("sql"))
+    value = _asked(arguments)
     if not isinstance(value, str):
         raise ActionError(
             f'"query" is {_what(value)}; send the whole query as one JSON string, {_EXAMPLE}'
         )
     query = value.strip()
-    if not query:
+    if _is_empty(query):
         raise ActionError(f'"query" is empty; send the whole query as one JSON string, {_EXAMPLE}')
     if query != _text(query):
         raise ActionError('"query" holds characters that are not valid text; write it without them')
@@ -288,6 +298,8 @@ def _lookup(arguments: Object) -> Action:
             '"lookup_schema" must be a list of table names, '
             'for example {"lookup_schema": ["dataset.table"]}'
         )
+    if any(len(name) > MAX_NAME for name in tables):
+        raise ActionError('"lookup_schema" holds a text too long for a name; send table names only')
     return Action(kind=ActionKind.LOOKUP_SCHEMA, lookup_schema=tables)
 
 
@@ -352,11 +364,16 @@ def _first_text(holders: tuple[Object, ...], *keys: str) -> str:
 
 
 def _text(value: Any) -> str:
-    """Any JSON value as text that can be encoded; half a surrogate pair becomes U+FFFD."""
+    """Any JSON value as text that can be encoded."""
     try:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     except RecursionError:
         return ""
+    return encodable(text)
+
+
+def encodable(text: str) -> str:
+    """``text`` with U+FFFD in place of half a surrogate pair, which nothing can send or store."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

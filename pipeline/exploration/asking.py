@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.errors import ActionError, ContextOverflow, ModelRefused, RunFailed
-from pipeline.exploration.actions import Action, parse_action
+from pipeline.exploration.actions import Action, encodable, parse_action
 from pipeline.exploration.budget import Budget
 from pipeline.exploration.conversation import Conversation
+from pipeline.exploration.outcome import clip
 from pipeline.exploration.prompts import Grammar, nudge
 from pipeline.ports import ChatReply, ChatRequest, LanguageModel, StopReason, Usage
 
@@ -18,6 +19,8 @@ log = logging.getLogger(__name__)
 LEAST_OUTPUT = 512
 """Tokens; an action does not fit into less."""
 REASONING_CHARS = 2_000
+UNUSABLE_CHARS = 20_000
+"""Of a reply that could not be used: one that ran wild must not fill the window four times."""
 PLACEHOLDER = "(no text)"
 
 
@@ -82,7 +85,7 @@ class Asker:
                 log.warning("step %d, try %d: %s", step, attempt + 1, error.reason)
                 cut_off_at = self._max_tokens if reply.stop is StopReason.LENGTH else None
                 told = nudge(error, self._grammar, cut_off_at=cut_off_at)
-                self._conversation.add(said, told)
+                self._conversation.add(clip(said, UNUSABLE_CHARS), told)
         tries = self._budget.parse_retries + 1
         raise RunFailed(f"step {step}: unable to parse LLM response after {tries} attempts")
 
@@ -100,8 +103,10 @@ class Asker:
                 smaller,
                 " and without the older half of the conversation" if dropped else "",
             )
-            self._max_tokens = smaller
-            return await self._model.chat(self._request())
+            again = replace(self._request(), max_tokens=smaller)
+            if not dropped:  # with less history there is room for a whole answer next time
+                self._max_tokens = smaller
+            return await self._model.chat(again)
 
     def _request(self) -> ChatRequest:
         messages = self._conversation.messages()
@@ -117,10 +122,11 @@ def read_reply(reply: ChatReply, object_sources: Collection[str] = ()) -> Action
 
 
 def kept(reply: ChatReply) -> str:
-    """What stands for a reply in the conversation: its text, else its reasoning, else a word."""
+    """What stands for a reply in the conversation: its text, else its reasoning, else a word. It
+    can be sent and stored: half a surrogate pair becomes U+FFFD."""
     if reply.text.strip():
-        return reply.text
-    return reply.reasoning.strip()[:REASONING_CHARS] or PLACEHOLDER
+        return encodable(reply.text)
+    return encodable(reply.reasoning.strip()[:REASONING_CHARS]) or PLACEHOLDER
 
 
 def shrunk(max_tokens: int, window: int | None, used: int | None) -> tuple[int, bool]:
@@ -131,7 +137,7 @@ def shrunk(max_tokens: int, window: int | None, used: int | None) -> tuple[int, 
     history.
     """
     if window is not None and used is not None:
-        room = window - used - window // 50
+        room = int(window * 0.98) - used
         if LEAST_OUTPUT <= room < max_tokens:
             return room, False
     half = max_tokens // 2

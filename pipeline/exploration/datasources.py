@@ -45,7 +45,7 @@ def foreign_table(sql: str, warehouse: Warehouse, tables: Sequence[Table]) -> st
     for name in _cubes_read(sql) if cube else _tables_read(sql, warehouse.info.dialect):
         if any(matches(name, known) for known in mine):
             continue
-        elsewhere = owners(name, tables, here)
+        elsewhere = owners(name, tables, here) or _owned_by_its_prefix(name, tables, here)
         if elsewhere:
             what = "cube" if cube else "table"
             return (
@@ -54,6 +54,13 @@ def foreign_table(sql: str, warehouse: Warehouse, tables: Sequence[Table]) -> st
                 "values you need into the other query as a short list of literals"
             )
     return ""
+
+
+def _owned_by_its_prefix(name: str, tables: Sequence[Table], besides: str) -> list[str]:
+    """The owner of ``crm.contacts`` where ``crm`` is a datasource and no schema."""
+    source, _, rest = name.partition(".")
+    theirs = [table for table in tables if table.datasource_id == source]
+    return owners(rest, theirs, besides) if rest else []
 
 
 def matches(asked: str, known: str) -> bool:

@@ -9,15 +9,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from pipeline.checkpoint.prefix import replayable
 from pipeline.errors import ForOperator, RunSuperseded, StoreUnavailable
 from pipeline.exploration.actions import Action, ActionKind
 from pipeline.exploration.asking import Asker, Turn
 from pipeline.exploration.budget import Budget
 from pipeline.exploration.conversation import Conversation
+from pipeline.exploration.live_row import live_row
 from pipeline.exploration.novelty import REASONS, Judgement, Novelty, Ruling, judge
-from pipeline.exploration.outcome import Outcome, failure
+from pipeline.exploration.outcome import Outcome, finished, rejected
 from pipeline.exploration.prompts import Grammar, first_message
 from pipeline.exploration.query_desk import DigestOf, QueryDesk
+from pipeline.exploration.replay import asked_by, turn_of
 from pipeline.exploration.schema_desk import Correlations, SchemaDesk
 from pipeline.ports import (
     Journal,
@@ -28,6 +31,7 @@ from pipeline.ports import (
     Warehouse,
 )
 from pipeline.records import ExplorationStep, RunPhase, RunStep, RunStepType, StepAction
+from pipeline.records.checkpoint import StepCheckpoint
 from pipeline.settings import ExplorationSettings
 from pipeline.sql.healing import Healer
 
@@ -66,11 +70,13 @@ async def explore(
     digest: DigestOf | None = None,
     correlations: Correlations | None = None,
     prohibited: Sequence[str] = (),
+    prefix: Sequence[StepCheckpoint] = (),
 ) -> Exploration:
     """Explore until the model is done, the steps are used up, or ``deadline`` has come.
 
     ``warehouses`` has the primary first. ``digest`` fills each query step's ``compact_result``.
     ``prohibited`` are key pairs between datasources that must never be joined, one a line.
+    ``prefix`` are the steps of an earlier attempt, from 1 on: they are replayed, then it goes on.
     Ends normally, with ``completed`` True, on an accepted done or after ``max_steps``; a deadline
     returns what there is with ``completed`` False. Raises ``RunFailed`` when the model never sends
     a usable action, ``ModelError`` (``ModelRefused`` on a refusal), ``WarehouseUnavailable`` of the
@@ -98,6 +104,7 @@ async def explore(
         clock=clock,
         novelty=Novelty(armed=index is not None) if cube_reaching else None,
         deadline=deadline,
+        prefix=replayable(prefix),
     )
     return await run.explore()
 
@@ -119,11 +126,13 @@ class _Run:
     clock: Callable[[], datetime]
     novelty: Novelty | None
     deadline: datetime | None
+    prefix: Sequence[tuple[StepCheckpoint, ExplorationStep]] = ()
     indexed: int = 0
     found: Exploration = field(default_factory=Exploration)
 
     async def explore(self) -> Exploration:
         self._announce()
+        await self._make_prefix_ours()
         for number in range(1, self.budget.max_steps + 1):
             if self._expired():
                 return self._stopped(number - 1)
@@ -131,7 +140,10 @@ class _Run:
             limit = self._time_left()
             try:
                 async with limit:
-                    turn, outcome, step = await self._work(number)
+                    if number <= len(self.prefix):
+                        turn, outcome, step = await self._replay(*self.prefix[number - 1])
+                    else:
+                        turn, outcome, step = await self._work(number)
             except TimeoutError:
                 if not limit.expired():
                     raise
@@ -162,6 +174,7 @@ class _Run:
             timestamp=timestamp,
             action=outcome.action,
             thinking=turn.action.rationale or turn.action.summary,
+            asked=asked_by(turn.action),
             llm_request=turn.asked,
             llm_response=turn.said,
             tokens_in=turn.usage.input,
@@ -187,14 +200,9 @@ class _Run:
     def _finish(self, action: Action, number: int) -> Outcome:
         reason = self._too_early(number)
         if not reason:
-            notice = f"Exploration finished: {action.summary}".rstrip(": ")
-            return Outcome(StepAction.COMPLETE, "", {}, notice=notice)
+            return finished(action.summary)
         log.info("step %d: done rejected: %s", number, reason)
-        outcome = failure(
-            StepAction.COMPLETE_REJECTED, reason, "The exploration is not finished yet. Go on."
-        )
-        outcome.fields = {"reject_reason": reason}
-        return outcome
+        return rejected(reason)
 
     def _too_early(self, number: int) -> str:
         """Why a done signal at this step does not stand, or ""."""
@@ -207,16 +215,43 @@ class _Run:
         ruling = self.novelty.ruling() if self.novelty else Ruling.ALLOWED
         return REASONS.get(ruling, "")
 
+    # ------------------------------------------------------------ steps of an earlier attempt
+
+    async def _make_prefix_ours(self) -> None:
+        """Checkpoint the prefix again under this attempt, last step first: whenever this attempt
+        dies, attempts still rise along the rows, so that no step is lost to a stale tail."""
+        for _, step in reversed(self.prefix):
+            await self._best_effort(self.journal.step(step))
+
+    async def _replay(
+        self, row: StepCheckpoint, step: ExplorationStep
+    ) -> tuple[Turn, Outcome, ExplorationStep]:
+        """Do what is cheap again, which spends its budget again; tell what is kept of the rest."""
+        turn = turn_of(row, step)
+        match step.action:
+            case StepAction.QUERY_DATA:
+                outcome = self.queries.again(step)
+            case StepAction.COMPLETE_REJECTED:
+                outcome = rejected(step.reject_reason)
+            case StepAction.COMPLETE:
+                outcome = finished(turn.action.summary)
+            case _:
+                outcome = await self._execute(turn.action, step.step)
+                step = step.model_copy(update={"error": "", **outcome.fields})
+        return turn, outcome, step
+
     # ------------------------------------------------------------ keeping a finished step
 
     async def _keep(self, step: ExplorationStep, outcome: Outcome, turn: Turn) -> None:
         """Journal first; only a step that is kept may reach the index and the live feed."""
-        await self._best_effort(self.journal.step(step))
+        replayed = step.step <= len(self.prefix)
+        if not replayed:
+            await self._best_effort(self.journal.step(step))
         self.found.steps.append(step)
         if outcome.result is not None:
             self.found.results[step.step] = outcome.result
         if step.action is StepAction.QUERY_DATA:
-            await self._index(step)
+            await self._index(step, judged=not replayed)
         await self._best_effort(self.journal.feed(self._row(step, outcome, turn)))
         await self._best_effort(
             self.journal.count(
@@ -230,11 +265,11 @@ class _Run:
             )
         )
 
-    async def _index(self, step: ExplorationStep) -> None:
+    async def _index(self, step: ExplorationStep, *, judged: bool) -> None:
         """Score the step against the steps before it, then make it one of them."""
-        text = step_text(step)
-        if self.novelty and step.step >= self.budget.floor:
-            self.novelty.observe(await self._judge(step, text))
+        text, novelty = step_text(step), self.novelty if judged else None
+        if novelty and step.step >= self.budget.floor:
+            novelty.observe(await self._judge(step, text))
         if self.index is None or not step.succeeded:
             return
         try:
@@ -245,8 +280,8 @@ class _Run:
         else:
             self.indexed += 1
             kept = True
-        if self.novelty:
-            self.novelty.stored(kept)
+        if novelty:
+            novelty.stored(kept)
 
     async def _judge(self, step: ExplorationStep, text: str) -> Judgement:
         if self.index is None or not step.succeeded:
@@ -259,25 +294,12 @@ class _Run:
         return judge(None if nearest is None else nearest.score)
 
     def _row(self, step: ExplorationStep, outcome: Outcome, turn: Turn) -> RunStep:
-        query = step.action is StepAction.QUERY_DATA
-        return RunStep(
-            phase=RunPhase.EXPLORATION.value,
-            step_num=step.step,
-            step_total=self.budget.max_steps,
-            timestamp=self.clock(),
-            type=_FEED_TYPES[step.action],
-            message=outcome.notice,
-            llm_thinking=step.thinking,
-            llm_query=turn.action.query,
-            query=step.query,
-            query_result=f"{step.row_count} rows" if step.succeeded else "",
-            row_count=step.row_count,
-            query_time_ms=step.execution_time_ms,
-            query_fixed=step.fixed,
-            error=step.error,
-            duration_ms=step.duration_ms,
-            tokens=step.tokens_in + step.tokens_out,
-            warehouse_id=step.warehouse_id if query else "",
+        return live_row(
+            step,
+            total=self.budget.max_steps,
+            at=self.clock(),
+            asked=turn.action.query,
+            notice=outcome.notice,
         )
 
     # ------------------------------------------------------------ around the steps
@@ -336,13 +358,3 @@ class _Run:
             await write
         except StoreUnavailable as error:
             log.warning("the journal could not be written: %s", error)
-
-
-_FEED_TYPES: Mapping[StepAction, RunStepType] = {
-    StepAction.QUERY_DATA: RunStepType.QUERY,
-    StepAction.LOOKUP_SCHEMA: RunStepType.LOOKUP_SCHEMA,
-    StepAction.SEARCH_TABLES: RunStepType.SEARCH_TABLES,
-    StepAction.GET_CORRELATIONS: RunStepType.GET_CORRELATIONS,
-    StepAction.COMPLETE: RunStepType.PHASE,
-    StepAction.COMPLETE_REJECTED: RunStepType.COMPLETE_REJECTED,
-}

@@ -11,7 +11,14 @@ import pyarrow as pa
 
 from pipeline import prompting
 from pipeline.ports import QueryResult
-from pipeline.records import Quality, StepAction, Table, TableHit, TableKind
+from pipeline.records import (
+    ExplorationStep,
+    Quality,
+    StepAction,
+    Table,
+    TableHit,
+    TableKind,
+)
 from pipeline.sql.rows import rows_of
 
 SHOWN_ROWS = 10
@@ -67,23 +74,72 @@ def failure(action: StepAction, error: str, words: str, **payload: Any) -> Outco
 def query_payload(result: QueryResult, purpose: str, *, healed: bool) -> dict[str, Any]:
     """Caveats and the true row count first, then the first rows as lists."""
     table = result.table
-    count = max(1, min(SHOWN_ROWS, table.num_rows))
-    names = table.column_names[: SHOWN_CELLS // count]
-    rows = rows_of(table.select(names), 0, SHOWN_ROWS)
-    limit = max(40, min(CELL_CHARS, RESULT_CHARS // max(1, count * len(names))))
+    names = _shown(table.column_names, table.num_rows)
+    return _payload(
+        purpose,
+        (result.row_count, result.duration_ms),
+        result.caveats,
+        table.column_names,
+        rows_of(table.select(names), 0, SHOWN_ROWS),
+        healed=healed,
+    )
+
+
+def kept_payload(step: ExplorationStep) -> dict[str, Any]:
+    """``query_payload`` of a step whose first rows alone have survived."""
+    return _payload(
+        step.query_purpose,
+        (step.row_count, step.execution_time_ms),
+        step.quality,
+        step.result_columns,
+        step.query_result[:SHOWN_ROWS],
+        healed=step.fixed,
+    )
+
+
+def _payload(
+    purpose: str,
+    figures: tuple[int, int],
+    caveats: Sequence[Quality],
+    columns: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    healed: bool,
+) -> dict[str, Any]:
+    names = _shown(columns, len(rows))
+    limit = max(40, min(CELL_CHARS, RESULT_CHARS // max(1, len(rows) * len(names))))
     payload: dict[str, Any] = {
         "ok": True,
-        "purpose": purpose,
-        "row_count": result.row_count,
-        "duration_ms": result.duration_ms,
+        "purpose": clip(purpose, ERROR_CHARS),
+        "row_count": figures[0],
+        "duration_ms": figures[1],
         "healed": healed,
-        "caveats": [stated(caveat) for caveat in result.caveats],
+        "caveats": [stated(caveat) for caveat in caveats],
         "columns": names,
-        "rows": [[clip_value(row[name], limit) for name in names] for row in rows],
+        "rows": [[clip_value(row.get(name), limit) for name in names] for row in rows],
     }
-    if table.num_columns > len(names):
-        payload["more_columns"] = table.num_columns - len(names)
+    if len(columns) > len(names):
+        payload["more_columns"] = len(columns) - len(names)
     return payload
+
+
+def _shown(columns: Sequence[str], rows: int) -> list[str]:
+    """As many of the columns as one message takes with so many rows."""
+    return list(columns[: SHOWN_CELLS // max(1, min(SHOWN_ROWS, rows))])
+
+
+def finished(summary: str) -> Outcome:
+    """A done that stands. Nothing is said to the model any more."""
+    notice = clip(f"Exploration finished: {summary}".rstrip(": "), ERROR_CHARS)
+    return Outcome(StepAction.COMPLETE, "", {}, notice=notice)
+
+
+def rejected(reason: str) -> Outcome:
+    """A done that came too early, with the rule that refused it."""
+    words = "The exploration is not finished yet. Go on."
+    outcome = failure(StepAction.COMPLETE_REJECTED, reason, words)
+    outcome.fields = {"reject_reason": reason}
+    return outcome
 
 
 def stated(caveat: Quality) -> dict[str, str]:
@@ -137,7 +193,8 @@ def hit_payload(hit: TableHit) -> dict[str, Any]:
 
 def not_found_payload(missing: Mapping[str, Any], owners: Sequence[str]) -> dict[str, Any]:
     """A name that a lookup did not find, with near names and the datasources that have it."""
-    payload = {"table": missing.get("table", ""), "near": missing.get("near", [])}
+    name = clip(str(missing.get("table", "")), ERROR_CHARS)
+    payload = {"table": name, "near": missing.get("near", [])}
     return payload | ({"found_in": list(owners)} if owners else {})
 
 

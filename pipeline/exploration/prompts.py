@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from pipeline import prompting
 from pipeline.errors import ActionError
 from pipeline.exploration.actions import DEFAULT_TOP_K, NoAction, NoJson
 from pipeline.exploration.budget import LOOKUP_TABLES, Budget
+from pipeline.exploration.legacy import rewrite_legacy
 from pipeline.ports import SQL, WarehouseInfo
 from pipeline.records import Shape
 
@@ -165,24 +165,3 @@ def nudge(error: ActionError, grammar: Grammar, *, cut_off_at: int | None = None
         "MAX_TOKENS": str(cut_off_at or 0),
     }
     return prompting.render(prompting.load(f"exploration/{name}"), variables).strip()
-
-
-_QUOTES = r"""\\?["'`]|\*\*|“|‘"""
-_QUOTED = re.compile(rf"""({_QUOTES})thinking(\\?["'`]|\*\*|”|’)""", re.I)
-_BARE_KEY = re.compile(r"""((?:^|[{,])\s*(?:[-*]\s*)?)thinking(\s*:)""", re.I | re.M)
-_NAMED = re.compile(
-    r"\bthinking(\s+(?:field|key|property|attribute|string)s?\b)"
-    r"|\b((?:field|key|property|attribute)\s+(?:named\s+|called\s+)?)thinking\b",
-    re.I,
-)
-
-
-def rewrite_legacy(text: str) -> str:
-    """Pack text that teaches the key ``thinking`` teaches ``rationale`` instead.
-
-    Some models refuse a conversation that asks for a JSON field of the old name. Only the key is
-    rewritten: quoted, as a bare key before a colon, or called a field. Prose about thinking stays.
-    """
-    text = _QUOTED.sub(r"\1rationale\2", text)
-    text = _BARE_KEY.sub(r"\1rationale\2", text)
-    return _NAMED.sub(lambda m: f"rationale{m[1]}" if m[1] else f"{m[2]}rationale", text)

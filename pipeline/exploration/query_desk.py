@@ -12,9 +12,16 @@ from pydantic import BaseModel
 from pipeline.errors import QueryFailed, ToolError, UnsafeSql, WarehouseUnavailable
 from pipeline.exploration.actions import Action
 from pipeline.exploration.datasources import chosen, foreign_table
-from pipeline.exploration.outcome import Outcome, clip, failure, logged_rows, query_payload
+from pipeline.exploration.outcome import (
+    Outcome,
+    clip,
+    failure,
+    kept_payload,
+    logged_rows,
+    query_payload,
+)
 from pipeline.ports import SchemaCatalog, Warehouse
-from pipeline.records import FixAttempt, StepAction
+from pipeline.records import ExplorationStep, FixAttempt, StepAction
 from pipeline.sql.healing import Healed, Healer
 
 DigestOf = Callable[[pa.Table], BaseModel | dict[str, Any]]
@@ -56,6 +63,17 @@ class QueryDesk:
             return self._failure(action, source, f"datasource {source!r}: {error}", ())
         return self._success(action, source, healed)
 
+    def again(self, step: ExplorationStep) -> Outcome:
+        """The answer to a query of an earlier attempt, from what its step kept. Nothing is run."""
+        self.total += 1
+        if step.error:
+            self.failed += 1
+            return _failed(step.error, step.query, step.fix_attempts)
+        payload = kept_payload(step)
+        if len(self.warehouses) > 1:
+            payload["datasource_id"] = step.warehouse_id
+        return Outcome(StepAction.QUERY_DATA, _described(payload), payload)
+
     def _success(self, action: Action, source: str, healed: Healed) -> Outcome:
         result = healed.result
         payload = query_payload(result, action.query_purpose, healed=healed.repairs > 0)
@@ -81,7 +99,7 @@ class QueryDesk:
             payload=payload,
             fields=fields,
             result=result,
-            notice=action.query_purpose or clip(action.rationale, 200) or "Ran a query",
+            notice=clip(action.query_purpose or action.rationale, 200) or "Ran a query",
         )
 
     def _failure(
@@ -90,9 +108,7 @@ class QueryDesk:
         self.failed += 1
         applied = [attempt.sql_after for attempt in history if not attempt.fixer_error]
         sql = applied[-1] if applied else action.query
-        tried = f" after {len(applied)} repairs" if applied else ""
-        words = f"The query failed{tried}. Do not send it again; take a different approach."
-        outcome = failure(StepAction.QUERY_DATA, error, words, sql=clip(sql, 2_000))
+        outcome = _failed(error, sql, len(applied))
         outcome.fields |= {
             "query": sql,
             "fix_attempts": len(applied),
@@ -107,6 +123,12 @@ class QueryDesk:
             return None
         made = self.digest(table)
         return made.model_dump(mode="json") if isinstance(made, BaseModel) else made
+
+
+def _failed(error: str, sql: str, repairs: int) -> Outcome:
+    tried = f" after {repairs} repairs" if repairs else ""
+    words = f"The query failed{tried}. Do not send it again; take a different approach."
+    return failure(StepAction.QUERY_DATA, error, words, sql=clip(sql, 2_000))
 
 
 def _described(payload: Mapping[str, Any]) -> str:

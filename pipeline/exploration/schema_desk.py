@@ -17,6 +17,7 @@ from pipeline.exploration.conversation import Conversation
 from pipeline.exploration.datasources import chosen, matches, owners
 from pipeline.exploration.outcome import (
     Outcome,
+    clip,
     failure,
     hit_payload,
     not_found_payload,
@@ -29,7 +30,8 @@ from pipeline.schema.catalog import members_text
 log = logging.getLogger(__name__)
 
 MAX_NAMED = 20
-"""Names of cubes that an answer lists."""
+"""Names of cubes, or of tables that were left out, that an answer lists."""
+NAME_CHARS = 300
 
 
 class Correlations(Protocol):
@@ -109,14 +111,14 @@ class SchemaDesk:
             "tables": [table_payload(t, several=self._several) for t in (*again, *fresh)],
             "not_found": missing,
         }
-        optional = {"already_fetched": known, "left_out": left_out}
+        optional = {"already_fetched": known, "left_out": _named(left_out)}
         payload |= {key: value for key, value in optional.items() if value}
         return Outcome(
             action=StepAction.LOOKUP_SCHEMA,
             words=self._lookup_words(payload, shown_again=len(again)),
             payload=payload | {"calls_left": self.lookups.left},
             fields={"lookup_tables": asked, "warehouse_id": source},
-            notice=f"Looked up {', '.join(asked[:10])}",
+            notice=clip(f"Looked up {', '.join(asked[:10])}", 600),
         )
 
     def _lookup_words(self, payload: Mapping[str, Any], *, shown_again: int) -> str:
@@ -153,7 +155,7 @@ class SchemaDesk:
             words=f"{len(hits)} tables found. {self.searches.left} searches left.",
             payload=payload | {"calls_left": self.searches.left},
             fields={"search_text": text},
-            notice=f"Searched tables for: {text} ({len(hits)} found)",
+            notice=f"Searched tables for: {clip(text, 200)} ({len(hits)} found)",
         )
 
     async def correlate(self, action: Action, step: int) -> Outcome:
@@ -265,3 +267,10 @@ class SchemaDesk:
         outcome = failure(StepAction.SEARCH_TABLES, error, words, calls_left=self.searches.left)
         outcome.fields["search_text"] = text
         return outcome
+
+
+def _named(tables: Sequence[str]) -> list[str]:
+    """The first names of a list that may be long, and how many more there are."""
+    shown = [clip(name, NAME_CHARS) for name in tables[:MAX_NAMED]]
+    more = len(tables) - len(shown)
+    return [*shown, f"and {more} more"] if more else shown

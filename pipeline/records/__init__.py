@@ -1,6 +1,7 @@
 """Wire types, one noun a file. This page re-exports them all."""
 
 from pipeline.records.context import ContextNote, Feedback, ProjectContext
+from pipeline.records.correlation import MeasuredPair
 from pipeline.records.discovery import (
     AnalysisStep,
     DiscoveryResult,
@@ -100,6 +101,7 @@ __all__ = [
     "KeyPair",
     "LifecycleEvent",
     "LlmConfig",
+    "MeasuredPair",
     "PackArea",
     "PackFile",
     "PickedStep",

@@ -1,4 +1,5 @@
-"""A checkpoint row: one finished exploration step, or the summary of a finished exploration."""
+"""Checkpoint rows: a finished exploration step, the summary of a finished exploration, and a
+completed analysis area."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
+from pipeline.records.discovery import AnalysisStep
 from pipeline.records.step import ExplorationStep
 
 SUMMARY_NUMBER = 0
@@ -37,7 +39,7 @@ class StepCheckpoint(BaseModel):
     args: dict[str, Any] = Field(default_factory=dict)
     """What a replay needs to do the action again: ``datasource_id``, ``lookup_schema``,
     ``search_tables``, ``search_top_k``, ``correlation_a``, ``correlation_b``, ``reject_reason``,
-    ``completion_reason``; only those that the action has."""
+    ``completion_reason``, and ``query`` where another one ran; only those that the action has."""
     created_at: datetime | None = None
     completed: bool = False
     completion_msg: str = ""
@@ -57,3 +59,20 @@ class StepCheckpoint(BaseModel):
             known = {"step": row.get("step_number"), "timestamp": at}
             row["step"] = {**known, **cast("Mapping[str, Any]", step)} if step else None
         return row
+
+
+class AreaCheckpoint(BaseModel):
+    """A completed analysis area. An area that failed has none, so that a resume tries it again."""
+
+    project_id: str = ""
+    run_id: str = ""
+    area_id: str
+    attempt: Annotated[int, BeforeValidator(_at_least_one)] = 1
+    """The attempt that wrote the row."""
+    explored_in: Annotated[int, BeforeValidator(_at_least_one)] = 1
+    """The attempt whose exploration the area was analysed over: its insights cite those steps."""
+    validated: int = 0
+    """How many of its insights took a place under the run's validation cap."""
+    step: AnalysisStep
+    """The whole analysis, with the insights' verdicts and the validation results."""
+    created_at: datetime | None = None

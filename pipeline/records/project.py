@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -26,6 +27,26 @@ _SHAPES = {"cube": Shape.CUBE}
 """Providers whose datasources are no sets of tables."""
 
 
+class AreaConfig(BaseModel):
+    name: str
+    description: str = ""
+    keywords: list[str] = Field(default_factory=list)
+    prompt: str = ""
+    is_base: bool = True
+    is_custom: bool = False
+    priority: int = 1
+    enabled: bool = True
+    datasource_id: str = ""
+    """The datasource whose own pack the area comes from; empty for the project's own."""
+
+
+class ProjectPrompts(BaseModel):
+    base_context: str = ""
+    exploration: str = ""
+    recommendations: str = ""
+    analysis_areas: dict[str, AreaConfig] = Field(default_factory=dict)
+
+
 class WarehouseConfig(BaseModel):
     id: str = DEFAULT_DATASOURCE
     label: str = ""
@@ -42,7 +63,16 @@ class WarehouseConfig(BaseModel):
     extra_functions: list[str] = Field(default_factory=list)
     """Function names that the operator allows beyond the guard's own list."""
     config: dict[str, Any] = Field(default_factory=dict)
-    """Provider settings, for DuckDB ``{"path": …}``, for Cube ``{"url": …, "token": …}``."""
+    """Provider settings, for DuckDB ``{"path": …}``, for Cube ``{"url": …, "token": …}`` or, with
+    the name of an environment variable, ``"token_env"``."""
+    domain: str = ""
+    """Slug of a pack of its own; empty where the project's pack speaks for it."""
+    category: str = ""
+    prompts: ProjectPrompts = Field(default_factory=ProjectPrompts)
+    """Copied from its own pack. Its exploration text and its areas take part in a run; base context
+    and recommendations are the project's."""
+    profile: dict[str, Any] = Field(default_factory=dict)
+    """What is known about this datasource, beside the project's profile."""
     anchors: bool = True
     """False demotes a datasource that could anchor a run; nothing promotes one that cannot."""
 
@@ -83,24 +113,6 @@ class LlmConfig(BaseModel):
     config: dict[str, Any] = Field(default_factory=dict)
 
 
-class AreaConfig(BaseModel):
-    name: str
-    description: str = ""
-    keywords: list[str] = Field(default_factory=list)
-    prompt: str = ""
-    is_base: bool = True
-    is_custom: bool = False
-    priority: int = 1
-    enabled: bool = True
-
-
-class ProjectPrompts(BaseModel):
-    base_context: str = ""
-    exploration: str = ""
-    recommendations: str = ""
-    analysis_areas: dict[str, AreaConfig] = Field(default_factory=dict)
-
-
 class Project(BaseModel):
     id: str
     name: str
@@ -133,3 +145,35 @@ class Project(BaseModel):
         every = self.warehouses or ([self.warehouse] if self.warehouse else [])
         first = next((w for w in every if w.id == self.primary_warehouse_id), None)
         return every if first is None else [first, *(w for w in every if w is not first)]
+
+    def areas(self, left_out: Collection[str] = ()) -> dict[str, AreaConfig]:
+        """Every analysis area by id: the project's, then those of each datasource's own pack, but
+        for the datasources that are ``left_out``.
+
+        An area of a datasource whose id is taken already is called after its datasource,
+        ``crm_trends``; one that is the very same counts once.
+        """
+        every = dict(self.prompts.analysis_areas)
+        for source in self.datasources():
+            if source.id in left_out:
+                continue
+            for area_id, area in source.prompts.analysis_areas.items():
+                taken = every.get(area_id)
+                if taken is not None and _same_area(taken, area):
+                    continue
+                own = area.model_copy(update={"datasource_id": source.id})
+                if taken is not None:
+                    area_id = f"{source.id}_{area_id}"
+                    own.name = f"{area.name} ({source.label or source.id})"
+                every.setdefault(area_id, own)
+        return every
+
+
+def _same_area(one: AreaConfig, other: AreaConfig) -> bool:
+    """True when both would look for the same in the same words."""
+    return (one.name, one.description, one.keywords, one.prompt) == (
+        other.name,
+        other.description,
+        other.keywords,
+        other.prompt,
+    )

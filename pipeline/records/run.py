@@ -83,6 +83,12 @@ class DiscoveryRun(BaseModel):
     """``host:pid:start`` of the process that drives the run."""
     heartbeat_at: datetime | None = None
 
+    @property
+    def resumable(self) -> bool:
+        """True for a failed run that kept a step. Checkpoints expire, so whoever resumes it looks
+        whether they are still there."""
+        return self.status is RunStatus.FAILED and self.last_checkpoint_step > 0
+
 
 class RunStepType(StrEnum):
     QUERY = "query"

@@ -54,6 +54,7 @@ class IndexPhase(StrEnum):
     LISTING = "listing_tables"
     TABLES = "schema_discovery"
     EMBEDDING = "embedding"
+    KEYS = "key_pairs"
     DONE = "done"
 
 

@@ -76,6 +76,9 @@ class ExplorationStep(BaseModel):
     search_text: str = ""
     correlated: list[str] = Field(default_factory=list)
     """The two datasources of a ``get_correlations``, as asked."""
+    asked: dict[str, Any] = Field(default_factory=dict)
+    """The action's arguments as the model sent them, by the names of ``StepCheckpoint.args``: what
+    a resumed run needs to say and do it again."""
     reject_reason: str = ""
     llm_request: str = ""
     llm_response: str = ""

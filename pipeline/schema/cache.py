@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pipeline.errors import (
@@ -26,16 +27,26 @@ from pipeline.records import (
 )
 from pipeline.schema.catalog import DEFAULT_BUDGET, render_catalog
 from pipeline.schema.describing import told_of
-from pipeline.schema.fingerprint import table_fingerprint
-from pipeline.schema.lookup import MAX_SAMPLES, Resolved, resolve, trim
+from pipeline.schema.lookup import MAX_SAMPLES, UNREADABLE, Resolved, TableNames, trim
+from pipeline.schema.renewal import carried
 from pipeline.schema.search import TableSearch
 
 log = logging.getLogger(__name__)
 
 PROBE = "SELECT 1"
 """Asked when the tables come from the store: a run must not begin on a warehouse that is gone."""
+NOTHING_THERE = "it has no table that can be read; check its datasets and permissions"
+ERROR_CHARS = 500
 SAMPLES_KEPT = 2_000
 """Tables whose sample rows are held in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """The sample rows of a table, or why there are none."""
+
+    rows: list[dict[str, Any]]
+    error: str = ""
 
 
 class CatalogCore:
@@ -44,8 +55,9 @@ class CatalogCore:
     ``warehouses`` maps datasource ids to warehouses, the primary first. With a ``store``, a reading
     of the tables that still counts takes the place of asking the warehouse, and a new one is kept
     there; a store that fails costs nothing but time. A cube's model is always asked for. A
-    secondary that cannot be listed is left out with a warning; the primary's error is raised.
-    Sample rows are read when a table is first looked up, and vectors made at the first search.
+    secondary that cannot be listed, or has no table, is left out with a warning; the primary's
+    error is raised. Sample rows are read when a table is first looked up, and vectors made at the
+    first search.
     """
 
     def __init__(
@@ -58,8 +70,9 @@ class CatalogCore:
         self._embedder = embedder
         self._store = store
         self._tables: dict[str, list[Table]] | None = None
+        self._names: dict[str, TableNames] = {}
         self._left_out: dict[str, str] = {}
-        self._samples: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        self._samples: dict[tuple[str, str], _Sampled] = {}
         self._from_store: set[str] = set()
         self._search: TableSearch | None = None
         self._loading = asyncio.Lock()
@@ -73,6 +86,7 @@ class CatalogCore:
         async with self._loading:
             self._tables = await self._list(skip_cache)
             self._samples.clear()
+            self._names.clear()
             await self._forget_search()
             return dict(self._left_out)
 
@@ -108,14 +122,14 @@ class CatalogCore:
         if datasource_id and datasource_id not in self._warehouses:
             known = ", ".join(self._warehouses)
             raise ToolError(f"there is no datasource {datasource_id!r}; known: {known}")
-        every = [table for group in loaded.values() for table in group]
-        within = loaded.get(datasource_id, []) if datasource_id else every
+        within = self._named(loaded, datasource_id)
         found: dict[tuple[str, str], Table] = {}
         not_found: list[dict[str, Any]] = []
         for name in tables:
-            answer = resolve(name, within)
+            answer = within.resolve(name)
             if answer.table is None:
-                not_found.append(self._missing(name, answer, every, datasource_id))
+                elsewhere = self._named(loaded, "").resolve(name) if datasource_id else None
+                not_found.append(_missing(name, answer, elsewhere))
             else:
                 found.setdefault((answer.table.datasource_id, answer.table.name), answer.table)
         sampled = await asyncio.gather(*(self._in_full(table) for table in found.values()))
@@ -148,7 +162,10 @@ class CatalogCore:
         )
         loaded: dict[str, list[Table]] = {}
         for place, (id, answer) in enumerate(zip(ids, answers, strict=True)):
-            if isinstance(answer, list):
+            if place > 0 and answer == []:
+                self._left_out[id] = NOTHING_THERE
+                log.warning("datasource %s is left out: %s", id, NOTHING_THERE)
+            elif isinstance(answer, list):
                 own = [table.model_copy(update={"datasource_id": id}) for table in answer]
                 loaded[id] = sorted(own, key=lambda table: table.name)
             elif place == 0 or not isinstance(answer, Exception):
@@ -163,17 +180,17 @@ class CatalogCore:
         kept_at_all = self._store is not None and warehouse.info.shape is Shape.ENTITIES
         if kept_at_all and not skip_cache:
             kept = await self._kept(id)
-            if kept is not None:
+            if kept:
                 await warehouse.query(PROBE, max_rows=1)
                 self._from_store.add(id)
                 return kept
         tables = await warehouse.tables()
-        if not kept_at_all:
+        if not kept_at_all or not tables:
             return tables
-        if skip_cache:
-            tables = await self._described_before(id, tables)
-        await self._keep(id, tables)
-        return tables
+        earlier = await self._earlier(id, tables)
+        carried_on = [carried(table, earlier, anew=skip_cache) for table in tables]
+        await self._keep(id, carried_on)
+        return [item.table.model_copy(update={"sample_rows": []}) for item in carried_on]
 
     async def _kept(self, id: str) -> list[Table] | None:
         assert self._store is not None
@@ -183,21 +200,20 @@ class CatalogCore:
             log.warning("the kept schema of %s is not used: %s", id, error)
             return None
 
-    async def _described_before(self, id: str, tables: Sequence[Table]) -> list[Table]:
-        """The tables with the descriptions that a model wrote of those that are still the same."""
+    async def _earlier(self, id: str, tables: Sequence[Table]) -> dict[str, IndexedTable]:
+        """What an earlier reading of the tables, which no longer counts as a whole, has left."""
         assert self._store is not None
         try:
-            kept = await self._store.kept(id, [table.name for table in tables])
+            return await self._store.kept(id, [table.name for table in tables])
         except StoreUnavailable as error:
-            log.warning("kept descriptions of %s are not used: %s", id, error)
-            return list(tables)
-        return [_with_description(table, kept.get(table.name)) for table in tables]
+            log.warning("what is kept of %s is not used: %s", id, error)
+            return {}
 
-    async def _keep(self, id: str, tables: Sequence[Table]) -> None:
+    async def _keep(self, id: str, tables: Sequence[IndexedTable]) -> None:
         assert self._store is not None
 
         async def batches() -> AsyncIterator[Sequence[IndexedTable]]:
-            yield [IndexedTable(table=t, fingerprint=table_fingerprint(t)) for t in tables]
+            yield tables
 
         try:
             await self._store.save(id, IndexOrigin.DISCOVERY, batches())
@@ -219,23 +235,30 @@ class CatalogCore:
             if len(self._samples) >= SAMPLES_KEPT:
                 self._samples.pop(next(iter(self._samples)))
             self._samples[key] = await self._sampled(table)
-        told = {"sample_rows": self._samples[key], "description": told_of(table)}
+        sampled, description = self._samples[key], told_of(table)
+        if sampled.error:
+            description = f"{UNREADABLE}{sampled.error}. {description}"
+        told: dict[str, Any] = {
+            "sample_rows": sampled.rows,
+            "error": sampled.error,
+            "description": description,
+        }
         return trim(table.model_copy(update=told))
 
-    async def _sampled(self, table: Table) -> list[dict[str, Any]]:
+    async def _sampled(self, table: Table) -> _Sampled:
         if table.kind is not TableKind.TABLE:
-            return []
+            return _Sampled([])
         kept = await self._kept_samples(table)
         if kept is not None:
-            return kept
+            return _Sampled(kept)
         try:
             rows = await self._warehouses[table.datasource_id].sample(table.name, MAX_SAMPLES)
         except ForModel as error:
             log.warning("no sample rows of %s: %s", table.name, error)
-            return []
+            return _Sampled([], reason_of(error))
         rows = trim(table.model_copy(update={"sample_rows": rows})).sample_rows
         await self._keep_samples(table, rows)
-        return rows
+        return _Sampled(rows)
 
     async def _kept_samples(self, table: Table) -> list[dict[str, Any]] | None:
         if self._store is None or table.datasource_id not in self._from_store:
@@ -255,23 +278,30 @@ class CatalogCore:
         except StoreUnavailable as error:
             log.warning("sample rows of %s are not kept: %s", table.name, error)
 
-    def _missing(
-        self, name: str, answer: Resolved, every: Sequence[Table], datasource_id: str
-    ) -> dict[str, Any]:
-        entry: dict[str, Any] = {"table": name, "near": answer.near}
-        elsewhere = resolve(name, every).table if datasource_id else None
-        if elsewhere is not None:
-            entry["advice"] = (
-                f"{elsewhere.name} is in datasource {elsewhere.datasource_id!r}; query it there "
-                "and pass the values on as a list"
-            )
-        return entry
+    def _named(self, loaded: Mapping[str, list[Table]], datasource_id: str) -> TableNames:
+        """The names of one datasource, or of all with ""."""
+        names = self._names.get(datasource_id)
+        if names is None:
+            groups = [loaded.get(datasource_id, [])] if datasource_id else loaded.values()
+            names = TableNames([table for group in groups for table in group])
+            self._names[datasource_id] = names
+        return names
 
 
-def _with_description(table: Table, kept: IndexedTable | None) -> Table:
-    if kept is None or table.description or kept.fingerprint != table_fingerprint(table):
-        return table
-    return table.model_copy(update={"description": kept.table.description})
+def _missing(name: str, answer: Resolved, elsewhere: Resolved | None) -> dict[str, Any]:
+    entry: dict[str, Any] = {"table": name, "near": answer.near}
+    if elsewhere is not None and elsewhere.table is not None:
+        table = elsewhere.table
+        entry["advice"] = (
+            f"{table.name} is in datasource {table.datasource_id!r}; query it there "
+            "and pass the values on as a list"
+        )
+    return entry
+
+
+def reason_of(error: BaseException) -> str:
+    """The first words of an error, on one line."""
+    return " ".join(str(error).split())[:ERROR_CHARS] or type(error).__name__
 
 
 def for_operator(error: BaseException) -> BaseException:

@@ -15,6 +15,7 @@ from typing import cast
 from pipeline.ports import WarehouseInfo
 from pipeline.records import ColumnCategory, Shape, Table, TableKind
 from pipeline.schema.joins import JoinHints
+from pipeline.schema.names import bare
 
 DEFAULT_BUDGET = 150_000
 """Tokens."""
@@ -91,7 +92,7 @@ def tokens(characters: int) -> float:
 
 def looks_archived(name: str) -> bool:
     """True for names with a year, or with a word for logs, copies or staging."""
-    return _ARCHIVE.search(name.rpartition(".")[2]) is not None
+    return _ARCHIVE.search(bare(name)) is not None
 
 
 def _pairs(given: Catalogs) -> list[tuple[WarehouseInfo, list[Table]]]:

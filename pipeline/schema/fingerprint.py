@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline.records import Table, WarehouseConfig
 
+STATE_DIGITS = 32
 SCHEMA_TTL = timedelta(days=7)
 """What was read is read anew after this long."""
 
@@ -17,9 +18,9 @@ SCHEMA_TTL = timedelta(days=7)
 def source_fingerprint(config: WarehouseConfig, state: str = "") -> str:
     """SHA-256 over everything that decides what a datasource shows: provider, configuration,
     datasets and filter. ``state`` is what the adapter can tell cheaply of the data itself, such as
-    the size and age of a file; "" when that is nothing.
+    the size and age of a file: it makes a second digest after a dot, unless it is "".
     """
-    return _digest(
+    configured = _digest(
         {
             "provider": config.provider.strip().lower(),
             "project": config.project_id,
@@ -28,9 +29,14 @@ def source_fingerprint(config: WarehouseConfig, state: str = "") -> str:
             "datasets": sorted(config.datasets),
             "filter": [config.filter_field, config.filter_value],
             "shared": sorted(config.shared_tables),
-            "state": state,
         }
     )
+    return f"{configured}.{_digest([state])[:STATE_DIGITS]}" if state else configured
+
+
+def same_configuration(left: str, right: str) -> bool:
+    """True when two fingerprints of a datasource differ in the state of its data at most."""
+    return left.partition(".")[0] == right.partition(".")[0]
 
 
 def table_fingerprint(table: Table) -> str:

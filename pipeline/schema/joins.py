@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.records import ColumnCategory, Table
+from pipeline.schema.names import bare
 
 MAX_HINTS = 3
 _KEEP_PER_COLUMN = 4
@@ -73,7 +74,7 @@ def _plural(word: str) -> str:
 
 
 def _bare(name: str) -> str:
-    return name.rpartition(".")[2].lower()
+    return bare(name).lower()
 
 
 def _width(table: Table) -> int:

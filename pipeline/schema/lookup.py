@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import difflib
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from pipeline.records import Table
 from pipeline.schema.catalog import one_line
+from pipeline.schema.names import bare, composed, pieces
 
 MAX_COLUMNS, MAX_SAMPLES, MAX_CHARS = 50, 3, 80
 MAX_NEAR = 5
+UNREADABLE = "It cannot be read: "
+"""How the description of a looked-up table begins whose sample rows could not be read."""
 _LIKELY = 40
 """Names that are compared in full; the rest share too few pairs of letters."""
-_QUOTES = "\"'`[]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,39 +29,90 @@ class Resolved:
     near: list[str] = field(default_factory=list[str])
 
 
-def resolve(name: str, tables: Sequence[Table]) -> Resolved:
-    """Exact, or as a catalog line writes it, then the bare name after the last dot if only one
-    table has it, then either of the two whatever the case if only one table fits. Quotes around
-    names are ignored.
+class TableNames:
+    """Finds tables by name. Made once for many names: a warehouse may have thousands of tables.
 
     Of several datasources the first wins where names are equal: give the primary's tables first.
     """
-    wanted, shown = _clean(name), one_line(name).strip()
-    exact = [table for table in tables if table.name in (name, wanted)]
-    exact = exact or [table for table in tables if one_line(table.name).strip() == shown]
-    if exact:
-        return Resolved(exact[0])
-    for same in (_equal, _equal_folded):
-        for found in _by_precision(wanted, tables, same):
-            if len(found) == 1:
-                return Resolved(found[0])
-            if found:
-                return Resolved(None, sorted({table.name for table in found})[:MAX_NEAR])
-    return Resolved(None, near_names(wanted, tables))
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self._tables = tables
+        self._written: dict[str, Table] = {}
+        self._shown: dict[str, Table] = {}
+        for table in tables:
+            self._written.setdefault(table.name, table)
+            self._shown.setdefault(one_line(table.name).strip(), table)
+        self._spelt = (_Spellings(tables, str), _Spellings(tables, _folded))
+
+    def resolve(self, name: str) -> Resolved:
+        """Exact, or as a catalog line writes it, then the bare name after the last dot if only one
+        table has it, then either of the two whatever the case if only one table fits.
+
+        Quotes of any kind, spaces around names, and how Unicode composes letters are ignored.
+        """
+        found = self._written.get(name) or self._shown.get(one_line(name).strip())
+        if found is not None:
+            return Resolved(found)
+        parts = pieces(name)
+        for spellings in self._spelt:
+            for fitting in spellings.of(parts):
+                names = {table.name for table in fitting}
+                if len(names) == 1:
+                    return Resolved(fitting[0])
+                if names:
+                    return Resolved(None, sorted(names)[:MAX_NEAR])
+        return Resolved(None, near_names(".".join(parts), self._tables))
+
+
+class _Spellings:
+    """Tables by the parts of their names: as they are, or whatever the case."""
+
+    def __init__(self, tables: Sequence[Table], fold: Callable[[str], str]) -> None:
+        self._fold = fold
+        self._full: dict[str, list[Table]] = {}
+        self._ends: dict[str, list[tuple[list[str], frozenset[int], Table]]] = {}
+        """By the last word: the words between dots, how many of them make whole parts."""
+        self._bare: dict[str, list[Table]] = {}
+        for table in tables:
+            parts = pieces(table.name)
+            flat = fold(".".join(parts))
+            split = flat.split(".")
+            self._full.setdefault(flat, []).append(table)
+            whole = frozenset(accumulate(part.count(".") + 1 for part in reversed(parts)))
+            self._ends.setdefault(split[-1], []).append((split, whole, table))
+            self._bare.setdefault(fold(parts[-1]), []).append(table)
+
+    def of(self, parts: Sequence[str]) -> Iterator[list[Table]]:
+        """Tables whose full name fits, those whose end fits, and those whose bare name does."""
+        flat = self._fold(".".join(parts))
+        if flat.strip("."):
+            split = flat.split(".")
+            yield self._full.get(flat, [])
+            ends = self._ends.get(split[-1], ())
+            yield [table for known, whole, table in ends if _end_alike(known, whole, split)]
+            yield self._bare.get(self._fold(parts[-1]), [])
+
+
+def resolve(name: str, tables: Sequence[Table]) -> Resolved:
+    """See ``TableNames.resolve``."""
+    return TableNames(tables).resolve(name)
 
 
 def near_names(name: str, tables: Sequence[Table], limit: int = MAX_NEAR) -> list[str]:
     """Names of tables that look like ``name``, nearest first."""
-    bare = _bare(name).lower()
-    if not bare:
+    asked = bare(name).lower()
+    if not asked:
         return []
-    pairs = _letter_pairs(bare)
-    holding = [t.name for t in tables if bare in t.name.lower() or _bare(t.name).lower() in bare]
+    pairs = _letter_pairs(asked)
+    holding: list[str] = []
     by_bare: dict[str, list[str]] = {}
     for table in tables:
-        by_bare.setdefault(_bare(table.name).lower(), []).append(table.name)
+        known = bare(table.name).lower()
+        by_bare.setdefault(known, []).append(table.name)
+        if asked in table.name.lower() or (known and known in asked):
+            holding.append(table.name)
     likely = heapq.nlargest(_LIKELY, by_bare, key=lambda name: _overlap(pairs, name))
-    similar = difflib.get_close_matches(bare, likely, n=limit, cutoff=0.6)
+    similar = difflib.get_close_matches(asked, likely, n=limit, cutoff=0.6)
     ordered = [name for close in similar for name in by_bare[close]] + sorted(holding, key=len)
     return list(dict.fromkeys(ordered))[:limit]
 
@@ -100,16 +154,6 @@ def _clip(value: Any) -> Any:
     return f"{text[: MAX_CHARS - 1]}…"
 
 
-def _by_precision(
-    wanted: str, tables: Sequence[Table], same: Callable[[str, str], bool]
-) -> list[list[Table]]:
-    """Tables whose full name fits, then those whose end or bare name fits."""
-    full = [table for table in tables if same(table.name, wanted)]
-    ends = [table for table in tables if same(*_shared_ending(table.name, wanted))]
-    bare = [table for table in tables if same(_bare(table.name), _bare(wanted))]
-    return [full, ends, [] if ends else bare]
-
-
 def _letter_pairs(name: str) -> set[str]:
     return {name[i : i + 2] for i in range(len(name) - 1)} or {name}
 
@@ -120,24 +164,11 @@ def _overlap(pairs: set[str], name: str) -> float:
     return 2 * len(pairs & other) / (len(pairs) + len(other))
 
 
-def _shared_ending(name: str, wanted: str) -> tuple[str, str]:
-    """The last parts of both, as many as the shorter has."""
-    parts, asked = name.split("."), wanted.split(".")
-    count = min(len(parts), len(asked))
-    return ".".join(parts[-count:]), ".".join(asked[-count:])
+def _end_alike(name: Sequence[str], whole: Container[int], asked: Sequence[str]) -> bool:
+    """True when the last words are equal, as many as the shorter has, and make whole parts."""
+    count = min(len(name), len(asked))
+    return count in whole and name[-count:] == asked[-count:]
 
 
-def _equal(left: str, right: str) -> bool:
-    return left == right
-
-
-def _equal_folded(left: str, right: str) -> bool:
-    return left.casefold() == right.casefold()
-
-
-def _bare(name: str) -> str:
-    return name.rpartition(".")[2]
-
-
-def _clean(name: str) -> str:
-    return ".".join(part.strip().strip(_QUOTES) for part in name.strip().split("."))
+def _folded(text: str) -> str:
+    return composed(" ".join(text.casefold().split()))

@@ -18,18 +18,22 @@ from pipeline.records import Table, TableHit, TableKind
 from pipeline.schema.catalog import members_text
 from pipeline.schema.describing import told_of
 from pipeline.schema.fingerprint import line_key
+from pipeline.schema.names import bare
 
 log = logging.getLogger(__name__)
 
 KEYWORD_BOOST, KEYWORD_BOOST_MAX = 0.02, 0.10
 SIZE_BOOST = 0.05
 """Times the decimal logarithm of the rows."""
+FETCHED, MAX_FETCHED = 2, 200
+"""Times as many as are wanted are taken by meaning alone, and ordered with the boosts."""
 MAX_HITS = 30
 AT_ONCE = 256
 """Lines that a search waits for; further tables are embedded while the run goes on."""
 BATCH = 64
 """Lines that are embedded, or vectors that are looked for, in one go."""
-_EMBEDDED_COLUMNS = 40
+_EMBEDDED_COLUMNS = 16
+"""A line of 40 names takes two and a half times as long; the word index has all of them."""
 _LEAST_STEM = 4
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -62,9 +66,11 @@ class TableSearch:
         wanted = {word for word in split_words(text) if len(word) > 2}
         words, lines = await self._prepared(wanted)
         asked = np.asarray((await self._embedder.embed([text]))[0], dtype=np.float32)
-        scores = lines.matrix @ asked + words.boosts(wanted)
+        near = (lines.matrix @ asked).astype(np.float64)
+        scores = near + words.boosts(wanted)
+        fetched = _highest(near, min(FETCHED * limit, MAX_FETCHED))
         ranked = sorted(
-            _highest(scores, limit),
+            fetched,
             key=lambda at: (-scores[at], self._tables[at].name, self._tables[at].datasource_id),
         )
         return [_hit(self._tables[at], float(scores[at])) for at in ranked[:limit]]
@@ -202,7 +208,7 @@ async def _embed_rest(lines: Lines) -> None:
 
 def described(table: Table) -> str:
     """The line that is embedded for a table: its name in words, description, first columns."""
-    name = " ".join(split_words(table.name.rpartition(".")[2]))
+    name = " ".join(split_words(bare(table.name)))
     names = [column.name.removeprefix(f"{table.name}.") for column in table.columns]
     columns = ", ".join(names[:_EMBEDDED_COLUMNS])
     return f"{name}. {table.description} Columns: {columns}".strip()

@@ -6,10 +6,9 @@ from sqlglot import exp
 
 from pipeline.ports import Warehouse, WarehouseInfo
 from pipeline.records import Column, ColumnCategory, Shape, Table, TableKind, TimeSpan
+from pipeline.schema.names import parts_of
 from pipeline.sql.rows import column_values
 
-THREE_PARTS = frozenset({"bigquery", "snowflake", "databricks"})
-"""Dialects whose table names may have a catalogue in front of the schema."""
 MAX_CHARS = 40
 _DAY = ("date", "timestamp", "datetime", "smalldatetime")
 
@@ -39,7 +38,7 @@ async def time_span(warehouse: Warehouse, table: Table) -> TimeSpan | None:
 
 def span_query(info: WarehouseInfo, table: str, column: str) -> str:
     """The query for the least and the greatest value of a column."""
-    parts = table.split(".", 2 if info.dialect in THREE_PARTS else 1)
+    parts = parts_of(table, info.dialect)
     named = exp.Table()
     for key, part in zip(("this", "db", "catalog"), reversed(parts), strict=False):
         named.set(key, exp.to_identifier(part, quoted=True))

@@ -50,8 +50,8 @@ _NAVIGATION = words("FIRST FIRST_VALUE LAG LAST LAST_VALUE LEAD NTH_VALUE")
 """Only the parser's own nodes of these may carry IGNORE NULLS everywhere."""
 
 
-_NAMES = {TokenType.VAR, TokenType.WINDOW}
-"""Words that may name a function; before a bracket, WINDOW begins no clause."""
+_NAMES = {TokenType.VAR, TokenType.WINDOW, TokenType.COLLATE}
+"""Words that may name a function; before a bracket, WINDOW begins no clause and COLLATE is none."""
 
 
 def masked(tokens: Sequence[Token], dialect: str) -> list[Token]:
@@ -76,6 +76,40 @@ def _is_special_after(before: Token) -> bool:
     """A method or qualified name; ``HAVING MAX (x)`` in ANY_VALUE; Redshift's APPROXIMATE COUNT."""
     kind = before.token_type
     return kind in (TokenType.DOT, TokenType.HAVING) or before.text.upper() == "APPROXIMATE"
+
+
+_TAKES_LAMBDA = words(
+    """
+    list_transform list_apply apply array_transform array_apply list_filter array_filter filter
+    list_reduce array_reduce reduce
+    """
+)
+
+
+def read_json_arrows(tree: exp.Expr, engine: Dialect) -> None:
+    """``count(j -> 'a')``: a key of a JSON column, which the parser takes for a lambda."""
+    for node in list(tree.find_all(exp.Lambda)):
+        names = node.expressions
+        holder = node.parent
+        if len(names) != 1 or (isinstance(holder, exp.Func) and _takes_lambda(holder)):
+            continue
+        key = node.this
+        while isinstance(key, exp.JSONExtract | exp.JSONExtractScalar):
+            key = key.this
+        if isinstance(key, exp.Literal):
+            column = exp.Column(this=cast("exp.Expr", names[0]).copy())
+            path = cast("Any", engine).to_json_path(key.copy())
+            inner = exp.JSONExtract(this=column, expression=path, only_json_types=False)
+            if key is node.this:
+                node.replace(inner)
+            else:
+                key.replace(inner)
+                node.replace(node.this)
+
+
+def _takes_lambda(call: exp.Func) -> bool:
+    name = call.this if isinstance(call, exp.Anonymous) else call.sql_name()
+    return str(name).lower() in _TAKES_LAMBDA or isinstance(call, exp.Columns | exp.Transform)
 
 
 def unmask(tree: exp.Expr) -> None:

@@ -5,10 +5,20 @@ from __future__ import annotations
 from typing import Any, cast
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import SqlglotError
 
+from pipeline.errors import UnsafeSql
 from pipeline.records import Quality, QualityKind
+from pipeline.sql.script import one_query
+
+
+def query_caveats(
+    sql: str, dialect: str, rows_returned: int, *, cut: Quality | None = None
+) -> tuple[Quality, ...]:
+    """What the text of ``sql`` says about its result: that its own cap ended it, that it read a
+    sample. ``cut`` is the caveat of a cap of ours, which then ended the result first."""
+    tree = _tree(sql, dialect)
+    found = (cut or _truncated(tree, rows_returned), _sampled(tree))
+    return tuple(caveat for caveat in found if caveat is not None)
 
 
 def row_cap(sql: str, dialect: str, rows_returned: int) -> Quality | None:
@@ -18,7 +28,34 @@ def row_cap(sql: str, dialect: str, rows_returned: int) -> Quality | None:
     TIES) and ``ROWNUM <= n`` of the outermost query; a cap counts when n rows came back. A cap of
     one row is an answer ("the largest"), yet it is named all the same: other rows may exist.
     """
-    cap = _cap(sql, dialect)
+    return _truncated(_tree(sql, dialect), rows_returned)
+
+
+def _sampled(tree: exp.Expr | None) -> Quality | None:
+    samples: list[exp.TableSample] = []
+    if tree is not None:
+        samples.extend(tree.find_all(exp.TableSample))
+    if all(_is_whole(sample) for sample in samples):
+        return None
+    return Quality(
+        kind=QualityKind.SAMPLED,
+        detail="the query read a random sample of a table; counts and sums are of the sample only",
+    )
+
+
+def _is_whole(sample: exp.TableSample) -> bool:
+    return _number(sample.args.get("percent")) == 100
+
+
+def _tree(sql: str, dialect: str) -> exp.Expr | None:
+    try:
+        return one_query(sql, dialect)
+    except (UnsafeSql, ValueError):
+        return None
+
+
+def _truncated(tree: exp.Expr | None, rows_returned: int) -> Quality | None:
+    cap = _cap(tree)
     if cap is None or cap != rows_returned or rows_returned == 0:
         return None
     return Quality(
@@ -27,11 +64,7 @@ def row_cap(sql: str, dialect: str, rows_returned: int) -> Quality | None:
     )
 
 
-def _cap(sql: str, dialect: str) -> int | None:
-    try:
-        tree = Dialect.get_or_raise(dialect).parse(sql)[0]
-    except (SqlglotError, ValueError, RecursionError, IndexError):
-        return None
+def _cap(tree: Any) -> int | None:
     while isinstance(tree, exp.Subquery) and tree.args.get("limit") is None:
         tree = tree.this
     if not isinstance(tree, exp.Query):
@@ -63,12 +96,21 @@ def _rownum(tree: exp.Query) -> int | None:
     if not isinstance(where, exp.Where):
         return None
     parts = where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
-    for part in cast("list[Any]", list(parts)):
-        if isinstance(part, exp.LTE | exp.LT) and part.this.name.upper() == "ROWNUM":
-            limit = _number(part.expression)
-            if limit is not None:
-                return limit if isinstance(part, exp.LTE) else limit - 1
-    return None
+    limits = [_rownum_limit(part) for part in cast("list[Any]", list(parts))]
+    found = [limit for limit in limits if limit is not None]
+    return min(found) if found else None
+
+
+def _rownum_limit(part: Any) -> int | None:
+    """The cap that ``ROWNUM <= n``, ``n >= ROWNUM``, ``ROWNUM < n`` or ``ROWNUM = 1`` sets."""
+    if not isinstance(part, exp.LTE | exp.LT | exp.GTE | exp.GT | exp.EQ):
+        return None
+    turned = isinstance(part, exp.GTE | exp.GT)
+    name, number = (part.expression, part.this) if turned else (part.this, part.expression)
+    limit = _number(number) if name.name.upper() == "ROWNUM" else None
+    if limit is None or (isinstance(part, exp.EQ) and limit != 1):
+        return None
+    return limit - 1 if isinstance(part, exp.LT | exp.GT) else limit
 
 
 def _number(node: Any) -> int | None:

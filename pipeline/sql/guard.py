@@ -35,6 +35,8 @@ NAMESPACES: dict[str, frozenset[str]] = {
     "duckdb": frozenset({"main", "system", "pg_catalog"}),
 }
 """Schemas that hold a dialect's own functions: ``pg_catalog.lower(x)`` is ``lower(x)``."""
+_XML_METHODS = frozenset({"value", "exist", "query", "nodes"})
+"""Methods of T-SQL's XML columns that read: ``(SELECT ... FOR XML PATH(''), TYPE).value(...)``."""
 HARMLESS_TABLE_HINTS = words(
     """
     nolock readuncommitted readcommitted readpast nowait noexpand forceseek forcescan
@@ -61,6 +63,8 @@ def checked_tree(sql: str, dialect: str, extra_functions: Collection[str] = ()) 
     tree = one_query(sql, dialect)
     if not isinstance(tree, ROOTS):
         raise UnsafeSql(_root_refused(tree))
+    if isinstance(tree, exp.Select) and not tree.expressions and tree.args.get("from_") is None:
+        raise UnsafeSql("the query selects nothing; name columns after SELECT")
     try:
         _check(tree, dialect, frozenset(name.lower() for name in extra_functions))
     except RecursionError:
@@ -164,7 +168,9 @@ def _check_named(
     path = _path_before(node)
     if path:
         _check_qualified(path, name, dialect, allowed, extra)
-    elif not (name in allowed or name in extra):
+    elif not (name in allowed or name in extra or _inside_hint(node)):
+        if path == () and dialect == "tsql" and name in _XML_METHODS:
+            return
         raise UnsafeSql(_unknown_function(name, dialect))
 
 
@@ -201,6 +207,8 @@ def _check_qualified(
         return
     if name in allowed and (dialect == "duckdb" or path[-1] in NAMESPACES.get(dialect, ())):
         return  # in DuckDB, x.lower() is lower(x)
+    if dialect == "tsql" and name in _XML_METHODS and "dbo" not in path:
+        return
     raise UnsafeSql(_unknown_function(full, dialect))
 
 

@@ -14,6 +14,8 @@ from typing import Any, cast
 from sqlglot import exp
 
 _CASE_SENSITIVE_QUOTES = frozenset({"postgres", "snowflake"})
+_TABLES_BEFORE_FIELDS = frozenset({"duckdb", "postgres", "tsql"})
+"""Dialects in which ``a.b.c`` is column c of table a.b, even beside a source that is called a."""
 _Scope = Mapping[str, exp.CTE]
 
 
@@ -41,12 +43,13 @@ class Reference:
         name = exp.to_identifier(self.alias or self.names[-1], quoted=quoted or None)
         return exp.TableAlias(this=name, columns=columns)
 
-    def requalify(self, taken: set[str]) -> None:
+    def requalify(self, taken: set[str], sources: Sources) -> None:
         """Let ``dataset.table.column`` go on meaning this table once it is a subquery."""
         owner = self.table.find_ancestor(exp.Select)
         if self.table.alias or owner is None:
             return
-        mentions = [c for c in owner.find_all(exp.Column) if self._is_mentioned(c, owner)]
+        columns = owner.find_all(exp.Column)
+        mentions = [column for column in columns if self._is_mentioned(column, owner, sources)]
         if len(self.names) > 1 and _namesakes(self.table, owner):
             self.alias = _numbered(self.names[-1], taken)
         for column in mentions:
@@ -54,15 +57,17 @@ class Reference:
             column.set("db", None)
             column.set("catalog", None)
 
-    def _is_mentioned(self, column: exp.Column, owner: exp.Select) -> bool:
+    def _is_mentioned(self, column: exp.Column, owner: exp.Select, sources: Sources) -> bool:
         path = tuple(part.name.lower() for part in column.parts[:-1])
         names = tuple(name.lower() for name in self.names)
         if len(path) < 2 or path[-1] != names[-1]:
             return False
         shorter = min(len(path), len(names))
-        if path[-shorter:] != names[-shorter:] or path[0] in _sources(owner):
+        if path[-shorter:] != names[-shorter:]:
             return False
-        return _nearest_owner(column, names[-1]) is owner
+        if self.dialect not in _TABLES_BEFORE_FIELDS and path[0] in sources.of(owner):
+            return False
+        return sources.nearest_owner(column, names[-1]) is owner
 
 
 def base_tables(tree: exp.Expr, dialect: str) -> list[Reference]:
@@ -189,9 +194,26 @@ def _own_tables(owner: exp.Select) -> Iterator[exp.Table]:
     return (t for t in owner.find_all(exp.Table) if t.find_ancestor(exp.Select) is owner)
 
 
-def _sources(owner: exp.Select) -> set[str]:
-    """The names by which the tables of one SELECT may be called."""
-    return {table.alias_or_name.lower() for table in _own_tables(owner)}
+class Sources:
+    """The names by which the tables of each SELECT may be called; each is looked up once."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, set[str]] = {}
+
+    def of(self, owner: exp.Select) -> set[str]:
+        """In lower case; they stay the same while only columns change."""
+        known = self._names.get(id(owner))
+        if known is None:
+            known = {table.alias_or_name.lower() for table in _own_tables(owner)}
+            self._names[id(owner)] = known
+        return known
+
+    def nearest_owner(self, column: exp.Column, name: str) -> exp.Select | None:
+        """The innermost SELECT around ``column`` with a table of that name."""
+        for parent in _ancestors(column):
+            if isinstance(parent, exp.Select) and name in self.of(parent):
+                return parent
+        return None
 
 
 def _namesakes(table: exp.Table, owner: exp.Select) -> bool:
@@ -202,13 +224,6 @@ def _namesakes(table: exp.Table, owner: exp.Select) -> bool:
         if other.alias_or_name.lower() == table.name.lower():
             return True
     return False
-
-
-def _nearest_owner(column: exp.Column, name: str) -> exp.Select | None:
-    for parent in _ancestors(column):
-        if isinstance(parent, exp.Select) and name in _sources(parent):
-            return parent
-    return None
 
 
 def _numbered(wanted: str, taken: set[str]) -> str:

@@ -14,11 +14,20 @@ from pipeline.replies import THOUGHTS, objects
 MAX_TABLES = 12
 MAX_COLUMNS = 120
 _FENCE = re.compile(
-    r"```[ \t]*(sql\b|json\b|(?!select\b|with\b)\w+(?=[ \t]*\n))?(.*?)(?:```|(\Z))", re.S | re.I
+    r"```[ \t]*(?P<tag>sql\b|json\b|(?!select\b|with\b)\w+(?=[ \t\r]*\n))?"
+    r"(?:[ \t\r]*\n(?P<block>.*?)(?:^[ \t]*```|```[ \t\r]*$|(?P<open>\Z))"
+    r"|(?P<inline>.*?)(?:```|(?P<open_inline>\Z)))",
+    re.S | re.I | re.M,
 )
-_FENCED_SELECT = re.compile(r"[\s(]*(?:select|with|from)\b", re.I)
+"""A block ends at a fence that begins or ends a line: a text in the SQL may hold one, too."""
+_TILDES = re.compile(r"^[ \t]*~~~+", re.M)
+_COMMENTS = r"(?:--[^\n]*\n|/\*.*?\*/)"
+_FENCED_SELECT = re.compile(rf"(?:[\s(]|{_COMMENTS})*(?:select|with|from)\b", re.I | re.S)
 _SELECT = re.compile(
-    r"^[ \t(]*(?:select\b|with\s+(?:recursive\s+)?[\w\"`\[\]]+\s*(?:\(|as\b))", re.I | re.M
+    r"(?:^|^[^\n:`]{1,60}:)[ \t(]*(?P<sql>select\b"
+    r"|with\s+(?:recursive\s+)?[\w\"`\[\]]+\s*(?:\(|as\b)"
+    r"|from\s+[\w.\"]+\s+(?:\w+\s+)?select\b)",
+    re.I | re.M,
 )
 _END = re.compile(r";[ \t]*(?:\n|\Z)")
 _WORD = re.compile(r"[\w$]+")
@@ -35,12 +44,12 @@ def extract_sql(reply: str, *, original: str = "", cut_off: bool = False) -> str
     quoted back. ``cut_off`` says that the reply ended at its token limit: what has no end of its
     own is then not trusted.
     """
-    text = THOUGHTS.sub(" ", reply)
-    fences = [
-        ((fence[1] or "").lower(), fence[2].strip())
-        for fence in _FENCE.finditer(text)
-        if not (cut_off and fence[3] is not None)
-    ]
+    text = _TILDES.sub("```", THOUGHTS.sub(" ", reply))
+    if text.lstrip().startswith("{"):
+        whole = _from_json(text)
+        if whole:
+            return extract_sql(whole, original=original) if "```" in whole else whole
+    fences = _fences(text, cut_off)
     tagged = [_unwrap(body) for tag, body in fences if tag == "sql"]
     others = [
         _from_json(body) or (body if _FENCED_SELECT.match(body) else "") for _, body in fences
@@ -50,8 +59,19 @@ def extract_sql(reply: str, *, original: str = "", cut_off: bool = False) -> str
         if usable:
             changed = [sql for sql in usable if sql.split() != original.split()]
             return (changed or usable)[-1]
-    plain = _FENCE.sub(" ", text)
+    plain = _FENCE.sub(" ", text).strip("`* ")
     return _from_json(plain) or ("" if cut_off else _bare(plain))
+
+
+def _fences(text: str, cut_off: bool) -> list[tuple[str, str]]:
+    """Tag and body of every fence; a fence without an end only if the reply has its own."""
+    found: list[tuple[str, str]] = []
+    for fence in _FENCE.finditer(text):
+        has_end = fence["open"] is None and fence["open_inline"] is None
+        if has_end or not cut_off:
+            body = fence["block"] if fence["block"] is not None else fence["inline"]
+            found.append(((fence["tag"] or "").lower(), body.strip()))
+    return found
 
 
 def extract_request(reply: str) -> str:
@@ -105,7 +125,10 @@ def _line(table: Table) -> str:
 
 def _from_json(text: str) -> str:
     found: Iterable[dict[str, Any]] = objects(text)
-    values = [item[key] for item in found for key in _KEYS if isinstance(item.get(key), str)]
+    values: list[str] = []
+    for item in found:
+        named = {key.lower(): value for key, value in item.items()}
+        values += [named[key] for key in _KEYS if isinstance(named.get(key), str)]
     return values[-1].strip() if values else ""
 
 
@@ -117,6 +140,14 @@ def _bare(text: str) -> str:
     start = _SELECT.search(text)
     if start is None:
         return ""
-    rest = text[start.start() :]
+    rest = text[_opening(text, start) :]
     end = _END.search(rest)
     return rest[: end.start() if end else len(rest)].strip()
+
+
+def _opening(text: str, found: re.Match[str]) -> int:
+    """Where the SQL begins: at its word, or at the brackets before it."""
+    start = found.start("sql")
+    while start > found.start() and text[start - 1] in "( \t":
+        start -= 1
+    return start

@@ -21,9 +21,10 @@ dict, struct           a dict whose keys are unique texts without NUL
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set, ValuesView
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -98,7 +99,12 @@ def column_values(column: Column) -> list[Any]:
 
 
 def _values(column: Column) -> list[Any]:
-    return cast("list[Any]", cast("Any", column).to_pylist())
+    plain = cast("Any", column)
+    try:
+        return cast("list[Any]", plain.to_pylist())
+    except UnicodeDecodeError:  # a text that is no UTF-8: its odd bytes are written out
+        raw = cast("list[bytes | None]", plain.cast(pa.large_binary()).to_pylist())
+        return [None if text is None else text.decode("utf-8", "backslashreplace") for text in raw]
 
 
 def _is_plain(kind: pa.DataType) -> bool:
@@ -115,7 +121,11 @@ def _all_finite(column: Column) -> bool:
 def _nested_values(column: Column) -> list[Any]:
     """Nested values, one by one."""
     values: list[Any] = []
+    loses_nanoseconds = "time64[ns]" in str(column.type)  # Python's time ends at microseconds
     for scalar in cast("Iterable[Any]", column):
+        if loses_nanoseconds:
+            values.append(_nested_value(scalar))
+            continue
         try:
             values.append(normalise(scalar.as_py()))
         except (ValueError, OverflowError, pa.ArrowException):
@@ -128,6 +138,10 @@ def _nested_value(scalar: Any) -> Any:
     if not scalar.is_valid:
         return None
     kind: Any = scalar.type
+    if pa.types.is_union(kind):
+        return _nested_value(scalar.value)
+    if pa.types.is_map(kind):
+        return [list(_nested_value(entry).values()) for entry in scalar.values]
     if pa.types.is_struct(kind):
         names = unique_names(kind.names)
         members = [_nested_value(scalar[i]) for i in range(len(names))]
@@ -158,11 +172,28 @@ def _by_kind(value: Any, depth: int) -> Any:
     for kind, convert in _BY_BASE:
         if isinstance(value, kind):
             return convert(value)
+    if isinstance(value, pa.Scalar):
+        return _arrow_scalar(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in dataclasses.fields(value)]
+        value = {name: getattr(value, name) for name in names}
     if depth >= MAX_DEPTH and isinstance(value, Mapping | Sequence | Set):
         return TOO_DEEP
     if isinstance(value, Mapping):
         return _mapping(cast("Mapping[Any, Any]", value), depth)
     return _sequence_or_scalar(value, depth)
+
+
+def _arrow_scalar(value: Any) -> Any:
+    """As in a column of its type. Before mappings and sequences: nested scalars are both."""
+    if not value.is_valid:
+        return None
+    arrow: Any = pa
+    try:
+        column = arrow.chunked_array([arrow.repeat(value, 1)])
+    except (TypeError, ValueError, pa.ArrowException):  # of types that cannot be repeated
+        return normalise(value.as_py())
+    return column_values(column)[0]
 
 
 def _sequence_or_scalar(value: Any, depth: int) -> Any:
@@ -172,8 +203,8 @@ def _sequence_or_scalar(value: Any, depth: int) -> Any:
     if isinstance(value, Set):
         members = [_normalise(member, depth + 1) for member in cast("Set[Any]", value)]
         return sorted(members, key=repr)
-    if isinstance(value, Sequence):
-        return [_normalise(member, depth + 1) for member in cast("Sequence[Any]", value)]
+    if isinstance(value, Sequence | ValuesView):
+        return [_normalise(member, depth + 1) for member in cast("Iterable[Any]", value)]
     return _foreign(value, depth)
 
 
@@ -187,6 +218,13 @@ def _foreign(value: Any, depth: int) -> Any:
         return None if text == "NaT" else text
     if name == "timedelta64":
         return numpy_duration(value)
+    if name == "longdouble" and str(value).strip("-") in {"nan", "inf"}:
+        return _real(float(value))
+    fields = getattr(getattr(value, "dtype", None), "names", None)
+    if name == "void" and fields:
+        return _normalise(dict(zip(fields, value, strict=True)), depth)
+    if name in {"ndarray", "recarray"} and fields:
+        return _normalise(list(value) if value.ndim else value[()], depth + 1)
     if name == "ndarray" and value.dtype.kind in "mM":
         # Its tolist() would make plain numbers of nanoseconds.
         return _normalise(list(value) if value.ndim else value[()], depth + 1)

@@ -18,7 +18,7 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from pipeline.errors import UnsafeSql
-from pipeline.sql.calls import masked, unmask
+from pipeline.sql.calls import masked, read_json_arrows, unmask
 from pipeline.sql.functions import words
 
 MAX_CHARS = 100_000
@@ -78,8 +78,12 @@ def one_query(sql: Any, dialect: str) -> exp.Expr:
             _check_divisions(tokens)
         if dialect == "duckdb":
             _check_json_keys(tokens)
+        if dialect in ("postgres", "redshift", "duckdb"):
+            _check_distances(tokens)
         tree = _parse(masked(_names_told_apart(tokens, dialect), dialect), text, engine)
         unmask(tree)
+        if dialect == "duckdb" and "->" in text:
+            read_json_arrows(tree, engine)
         return tree
     except RecursionError:
         raise UnsafeSql("the query is nested too deeply; write it flatter") from None
@@ -177,12 +181,13 @@ def _check_gaps(tokens: Sequence[Token], text: str) -> None:
 
 def _check_second_statement(tokens: Sequence[Token]) -> None:
     before = None
-    for token in tokens:
+    for token, after in itertools.zip_longest(tokens, tokens[1:]):
         word = token.text.upper()
         if (
             word in _TSQL_STATEMENTS
             and token.token_type not in _QUOTED
             and (before is None or before.token_type not in (TokenType.DOT, TokenType.ALIAS))
+            and not (word == "MERGE" and after is not None and after.token_type is TokenType.JOIN)
         ):
             raise UnsafeSql(f"only one SELECT query may run; {word} starts another statement")
         before = token
@@ -199,10 +204,22 @@ def _check_json_keys(tokens: Sequence[Token]) -> None:
     for arrow, key in itertools.pairwise(tokens):
         if arrow.token_type in _JSON_ARROWS and key.token_type is TokenType.STRING:
             plain = not key.text.startswith(("$", "/"))
-            if plain and ("." in key.text or "[" in key.text):
+            if plain and not _PATH_SIGNS.isdisjoint(key.text):
                 raise UnsafeSql(f"write the JSON key {key.text!r} as the path '$.\"{key.text}\"'")
 
 
+def _check_distances(tokens: Sequence[Token]) -> None:
+    """``<=>`` is a distance of vectors here; the parser would make it an equality."""
+    for token in tokens:
+        if token.token_type is TokenType.NULLSAFE_EQ:
+            raise UnsafeSql(
+                "the operator <=> is not read here; write cosine_distance(a, b) or, in "
+                "DuckDB, list_cosine_distance(a, b) for vectors, or "
+                "IS NOT DISTINCT FROM for an equality of values that may be null"
+            )
+
+
+_PATH_SIGNS = frozenset(".[*:")
 _JSON_ARROWS = {TokenType.ARROW, TokenType.DARROW}
 _QUOTED = {
     TokenType.STRING,
@@ -269,8 +286,11 @@ def _parse(tokens: list[Token], text: str, engine: Dialect) -> exp.Expr:
         raise
     except ParseError as error:
         raise UnsafeSql(f"the query cannot be parsed: {_first_line(error)}") from None
-    except Exception as error:  # noqa: BLE001 - odd text must be refused, never crash
-        raise UnsafeSql(f"the query cannot be parsed: {type(error).__name__}") from None
+    except Exception:  # noqa: BLE001 - odd text must be refused, never crash
+        raise UnsafeSql(
+            "the query cannot be parsed: it holds an operator or a clause that is not known here; "
+            "write it in plain SQL"
+        ) from None
     found = [tree for tree in trees if tree is not None]
     if len(found) != 1:
         raise UnsafeSql("exactly one statement may run; send the queries one by one")

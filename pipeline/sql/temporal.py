@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from datetime import timedelta, tzinfo
+from decimal import Decimal
 from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
@@ -64,11 +65,14 @@ def numpy_duration(value: Any) -> str | None:
     count *= int(number or 1)
     if unit in _MONTHS:
         return duration(count * _MONTHS[unit], 0, 0)
+    if unit in _BELOW_NANOS:
+        return f"PT{Decimal(count).scaleb(_BELOW_NANOS[unit]):f}S"
     return _plain_duration(count * _NUMPY_NANOS[unit])
 
 
 _NUMPY_UNIT = re.compile(r"timedelta64\[(\d*)(\w+)\]")
 _MONTHS = {"Y": 12, "M": 1}
+_BELOW_NANOS = {"ps": -12, "fs": -15, "as": -18}
 _NUMPY_NANOS = {"W": 7 * _DAY, "D": _DAY, "h": 3600 * 10**9, "m": 60 * 10**9, **_NANOS}
 
 

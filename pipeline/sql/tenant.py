@@ -11,6 +11,7 @@ warehouse, never a reference to some outer table that happens to have it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,7 +24,7 @@ from pipeline.errors import UnsafeSql
 from pipeline.sql.functions import function_names
 from pipeline.sql.guard import checked_tree, render
 from pipeline.sql.nodes import NAMED_FUNCTIONS
-from pipeline.sql.references import Reference, base_tables, rename_common_tables
+from pipeline.sql.references import Reference, Sources, base_tables, rename_common_tables
 from pipeline.sql.relations import is_system
 
 INNER_ALIAS = "_tenant_row"
@@ -113,14 +114,16 @@ def apply_filter(
 def filtered(tree: exp.Query, rule: TenantFilter) -> exp.Query:
     """The checked ``tree`` with every base table behind the filter. Changes ``tree``."""
     _refuse_foreign_rows(tree, rule.dialect)
+    _refuse_statistics(tree)
     rename_common_tables(tree, rule.dialect)
     taken = {node.name.lower() for node in tree.find_all(exp.Identifier)}
     alias = _fresh(INNER_ALIAS, taken)
     references = base_tables(tree, rule.dialect)
     fields = [(ref, rule.field_of(ref.names)) for ref in references]
+    sources = Sources()
     for reference, field in fields:
         if field is not None:
-            reference.requalify(taken)
+            reference.requalify(taken, sources)
     for reference, field in fields:
         if field is not None:
             _wrap(reference, rule, field, alias)
@@ -133,27 +136,44 @@ def _wrap(reference: Reference, rule: TenantFilter, field: str, inner: str) -> N
     if rule.dialect in _SAMPLES_SUBQUERIES:
         outside.append("sample")
     moved = {key: table.args.get(key) for key in outside if table.args.get(key)}
-    base = table.copy()
-    for key in (*moved, "alias"):
-        base.set(key, None)
-    base.set("alias", exp.TableAlias(this=exp.to_identifier(inner)))
     query = exp.Select(expressions=[exp.Star()])
-    query.set("from_", exp.From(this=base))
-    query.set("where", exp.Where(this=rule.condition(field, inner)))
     wrapped = exp.Subquery(this=query, alias=reference.outer_alias())
     table.replace(wrapped)
     for key, value in moved.items():
+        table.set(key, None)
         wrapped.set(key, value)
+    table.set("alias", exp.TableAlias(this=exp.to_identifier(inner)))
+    # The table moves and is no copy: what it holds (AT, TABLESAMPLE) may read tables in turn.
+    query.set("from_", exp.From(this=table))
+    query.set("where", exp.Where(this=rule.condition(field, inner)))
 
 
 def _refuse_foreign_rows(tree: exp.Query, dialect: str) -> None:
     """Functions in FROM that may read tables: only those that compute rows stay."""
-    allowed = function_names(dialect).table
+    allowed = function_names(dialect).table | {"nodes"}  # of an XML column
     for holder in tree.find_all(exp.Table, exp.TableFromRows, exp.Lateral):
         source: Any = holder.args.get("this")
+        if isinstance(source, exp.Dot):
+            source = source.expression
         if type(source) in NAMED_FUNCTIONS and str(source.name).lower() not in allowed:
             raise UnsafeSql(
                 f"the table function {source.name} may read rows that the filter cannot reach"
+            )
+
+
+_VALUES_OF_TYPE = frozenset({"enum_first", "enum_last", "enum_range", "enum_range_boundary"})
+
+
+def _refuse_statistics(tree: exp.Query) -> None:
+    """Functions that answer from a type or a table's statistics instead of the filtered rows."""
+    for call in tree.find_all(*NAMED_FUNCTIONS):
+        name = str(call.name).lower()
+        if name in _VALUES_OF_TYPE:
+            raise UnsafeSql(f"{name} lists the values of all tenants; select DISTINCT the column")
+        if name == "bitstring_agg" and len(call.expressions) < 3:
+            raise UnsafeSql(
+                "bitstring_agg without bounds takes them from all tenants' rows; "
+                "write bitstring_agg(column, lowest, highest)"
             )
 
 
@@ -214,7 +234,10 @@ def _literal(value: Any, dialect: str) -> exp.Expr:
     if isinstance(value, int) or (isinstance(value, Decimal) and value.is_finite()):
         return exp.Literal.number(value)
     if not isinstance(value, str):
-        raise UnsafeSql(f"the tenant filter's value must be a text, not {type(value).__name__}")
+        raise UnsafeSql(
+            "the tenant filter's value must be a text or a whole number, "
+            f"not {type(value).__name__}"
+        )
     # T-SQL makes a question mark of what its code page lacks, unless the text is national.
     national = dialect == "tsql" and not value.isascii()
     literal = exp.National(this=value) if national else exp.Literal.string(value)
@@ -222,13 +245,18 @@ def _literal(value: Any, dialect: str) -> exp.Expr:
     return literal
 
 
+_LINE_JOINED = re.compile(r"\\\r?\n")
+
+
 def _check_text(value: str, literal: exp.Expr, dialect: str) -> None:
     """The dialect must read the written literal back as the very same text."""
     if value.isascii() and value.replace("-", "a").replace("_", "a").isalnum():
         return
     try:
-        if "\0" in value:
+        # In T-SQL a backslash at the end of a line joins it to the next and is gone.
+        if "\0" in value or (dialect == "tsql" and _LINE_JOINED.search(value)):
             raise ValueError
+        value.encode("utf-8")
         text = literal.sql(dialect=dialect)
         engine = Dialect.get_or_raise(dialect)
         tokens = engine.tokenize(text)

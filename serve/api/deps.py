@@ -15,6 +15,8 @@ StartRun = Callable[[Project, DiscoveryRun], Awaitable[str]]
 """Hands a pending run to whoever drives it and returns the job's id at once."""
 CreateRun = Callable[[DiscoveryRun], Awaitable[object]]
 """Stores a pending run; raises ``Conflict`` while another run of its project is active."""
+ResumeRun = Callable[[str], Awaitable[DiscoveryRun]]
+"""Makes a failed run active under its next attempt; raises ``NotFound`` or ``Conflict``."""
 Check = Callable[[], Awaitable[None]]
 """Returns when the part works; raises, with a sentence for people, when it does not."""
 
@@ -76,6 +78,10 @@ class ApiStore(Protocol):
     @property
     def exploration_steps(self) -> ExplorationSteps: ...
 
+    async def begin_resume(self, run_id: str) -> DiscoveryRun:
+        """Raises ``NotFound``, or ``Conflict`` when the run cannot be resumed."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ApiDeps:
@@ -83,6 +89,8 @@ class ApiDeps:
     start_run: StartRun
     create_run: CreateRun | None = None
     """In place of the store's own, for who first clears away runs whose driver is dead."""
+    resume_run: ResumeRun | None = None
+    """In place of the store's own, likewise."""
     checks: Mapping[str, Check] = field(default_factory=dict[str, Check])
     """What readiness looks at, by the name that a person would give it."""
     clock: Callable[[], datetime] = now

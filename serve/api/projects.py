@@ -7,12 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import JSONResponse
 
-from pipeline.errors import Conflict, ForOperator
+from pipeline.errors import Conflict
 from pipeline.planning import plan_run
-from pipeline.records import DiscoveryRun, Project
+from pipeline.records import Project
 from serve.api.deps import ApiDeps, deps_of
 from serve.api.envelopes import data, failure
+from serve.api.handing_over import hand_over
 from serve.api.requests import CreateProject, Discover, project_from
+from serve.secrets import shown
 
 router = APIRouter(prefix="/api/v1/projects", tags=["projects"])
 Deps = Annotated[ApiDeps, Depends(deps_of)]
@@ -21,10 +23,10 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 
 @router.post("")
 async def create(body: CreateProject, deps: Deps) -> JSONResponse:
-    """Create a project with the prompts of its pack copied in."""
+    """Create a project with the prompts of its packs copied in. No answer shows a secret."""
     project = project_from(body, deps.clock())
     await deps.store.projects.create(project)
-    return data(project, 201)
+    return data(shown(project), 201)
 
 
 @router.get("")
@@ -32,12 +34,13 @@ async def list_all(
     deps: Deps, limit: Limit = 50, offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0
 ) -> JSONResponse:
     """Projects, newest first."""
-    return data((await deps.store.projects.newest_first(offset + limit))[offset:])
+    found = (await deps.store.projects.newest_first(offset + limit))[offset:]
+    return data([shown(project) for project in found])
 
 
 @router.get("/{project_id}")
 async def show(project_id: str, deps: Deps) -> JSONResponse:
-    return data(await deps.store.projects.get(project_id))
+    return data(shown(await deps.store.projects.get(project_id)))
 
 
 @router.get("/{project_id}/runs")
@@ -64,7 +67,7 @@ async def discover(project_id: str, deps: Deps, body: Discover | None = None) ->
         await (deps.create_run or deps.store.runs.create)(run)
     except Conflict as clash:
         return await _already_running(deps, project, clash)
-    job = await _hand_over(deps, project, run)
+    job = await hand_over(deps, project, run)
     message = f"The discovery has started; GET /api/v1/runs/{run.id} says how it goes."
     return data({"status": "started", "run_id": run.id, "job_id": job, "message": message}, 202)
 
@@ -75,13 +78,3 @@ async def _already_running(deps: ApiDeps, project: Project, clash: Conflict) -> 
         return failure(str(clash), 409)
     message = f"a discovery is already {active.status.value} in this project: run {active.id}"
     return failure(message, 409, status="already_running", run_id=active.id, message=message)
-
-
-async def _hand_over(deps: ApiDeps, project: Project, run: DiscoveryRun) -> str:
-    """The job's id. A run that nobody takes is failed at once: it would block its project."""
-    try:
-        return await deps.start_run(project, run)
-    except Exception as error:
-        reason = f"the run could not be started: {error}"
-        await deps.store.runs.fail(run.id, run.attempt, reason)
-        raise ForOperator(reason) from error

@@ -7,21 +7,30 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
+from pipeline.anchoring import default_primary
 from pipeline.errors import BadRequest, NotFound
-from pipeline.packs import load_pack, new_project
-from pipeline.records import KeyPair, LlmConfig, Project, Status, WarehouseConfig
+from pipeline.packs import category_of, load_pack, new_project, packs_named, validate_pack
+from pipeline.records import DomainPack, KeyPair, LlmConfig, Project, Status, WarehouseConfig
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+
+
+class NewWarehouse(WarehouseConfig):
+    """A warehouse whose own pack is named by its ``domain``, or given in the portable form."""
+
+    pack: dict[str, Any] | None = None
 
 
 class CreateProject(BaseModel):
     name: Name
     description: str = ""
-    domain: str = "general"
-    """Slug of a pack."""
+    domain: str = ""
+    """Slug of a pack; else what the primary names, else general."""
     category: str = ""
-    warehouse: WarehouseConfig | None = None
-    warehouses: list[WarehouseConfig] = Field(default_factory=list)
+    pack: dict[str, Any] | None = None
+    """A pack in the portable form, instead of ``domain``."""
+    warehouse: NewWarehouse | None = None
+    warehouses: list[NewWarehouse] = Field(default_factory=list)
     primary_warehouse_id: str = ""
     """The first that can anchor a run, unless given."""
     key_pairs: list[KeyPair] = Field(default_factory=list)
@@ -34,7 +43,7 @@ class CreateProject(BaseModel):
     recommendation_verdicts: list[Status] = Field(default_factory=list)
 
     @property
-    def every_warehouse(self) -> list[WarehouseConfig]:
+    def every_warehouse(self) -> list[NewWarehouse]:
         return self.warehouses or ([self.warehouse] if self.warehouse else [])
 
     @model_validator(mode="after")
@@ -74,19 +83,29 @@ def _check_warehouse(warehouse: WarehouseConfig) -> None:
 
 
 def project_from(body: CreateProject, at: datetime) -> Project:
-    """The project that a body describes, with its pack's prompts copied in.
+    """The project that a body describes, with the prompts of its packs copied in.
 
-    Raises ``BadRequest`` for an unknown pack or category.
+    Raises ``BadRequest`` for an unknown pack or category, and for a pack that breaks a rule.
     """
+    given = body.every_warehouse
+    warehouses = [WarehouseConfig.model_validate(w.model_dump(exclude={"pack"})) for w in given]
+    first = body.primary_warehouse_id or default_primary(warehouses)
+    primary = next(warehouse for warehouse in warehouses if warehouse.id == first)
     try:
-        pack = load_pack(body.domain)
+        slug = body.domain or primary.domain or "general"
+        pack = load_pack(slug) if body.pack is None else validate_pack(body.pack)
+        category = category_of(pack, body.category or _category(pack, primary))
+        packs = packs_named(pack, category, warehouses)
     except NotFound as error:
         raise BadRequest(str(error)) from error
+    for warehouse in given:
+        if warehouse.pack is not None:
+            packs[warehouse.id] = validate_pack(warehouse.pack)
     project = new_project(
         body.name,
         pack,
-        body.every_warehouse,
-        category=body.category,
+        warehouses,
+        category=category,
         description=body.description,
         llm=body.llm,
         embedding=body.embedding,
@@ -94,6 +113,7 @@ def project_from(body: CreateProject, at: datetime) -> Project:
         language=body.language,
         primary_warehouse_id=body.primary_warehouse_id,
         key_pairs=body.key_pairs,
+        packs=packs,
         now=at,
     )
     return project.model_copy(
@@ -102,3 +122,8 @@ def project_from(body: CreateProject, at: datetime) -> Project:
             "recommendation_verdicts": body.recommendation_verdicts,
         }
     )
+
+
+def _category(pack: DomainPack, primary: WarehouseConfig) -> str:
+    """The primary's category when it names this very pack."""
+    return primary.category if primary.domain == pack.slug else ""

@@ -1,4 +1,4 @@
-"""``veridical discover``: one discovery in a project."""
+"""``veridical discover`` and ``resume``: one discovery, and going on with one that failed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     app.command()(discover)
+    app.command()(resume)
 
 
 def discover(
@@ -27,9 +28,8 @@ def discover(
         int | None, typer.Option("--max-steps", help="Exploration steps at most. Default: 100.")
     ] = None,
     min_steps: Annotated[
-        int | None,
-        typer.Option("--min-steps", help="Steps at least. Default: six tenths of the most."),
-    ] = None,
+        int, typer.Option("--min-steps", help="Steps before the explorer may say that it is done.")
+    ] = 0,
     effort: Annotated[
         str,
         typer.Option(help="lower, low, medium, high or higher: 20, 40, 60, 80 or 100 steps."),
@@ -85,6 +85,43 @@ async def _discover(settings: Settings, name: str, asked: dict[str, Any], as_jso
     return outcome
 
 
+def resume(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Id of a failed run.")],
+    as_json: Json = False,
+    home: Home = None,
+) -> None:
+    """Go on with a run that failed, from its last finished step.
+
+    What it has asked the model and the warehouse is not asked again, and areas that it has analysed
+    are kept. `veridical runs PROJECT` shows which runs can be resumed.
+
+    \b
+    Example:
+      veridical resume 7c0e0d7e-5d2f-4c0e-8a53-0f2b54a1c0de
+    """
+    end(asyncio.run(_resume(settings_for(home), run, as_json)), as_json=as_json)
+
+
+async def _resume(settings: Settings, run_id: str, as_json: bool) -> Outcome:
+    from adapters.llm import choose
+    from serve.cli import discovering, outside, said
+    from serve.cli.live import display
+
+    async with outside.open_store(settings) as store:
+        run = await outside.check_resumable(store, run_id)
+        project = await store.projects.get(run.project_id)
+        if not as_json:
+            said.line(choose(project.llm, settings.model).sentence)
+        with display(as_json=as_json) as shown:
+            async with outside.open_runtime(settings, progress=shown.note) as runtime:
+                resumed = await runtime.resume_run(run.id)
+                outcome = await discovering.drive(runtime, project, resumed, shown)
+                shown.close()
+                if not as_json:
+                    discovering.summarise(outcome)
+    return outcome
+
+
 def end(outcome: Outcome, *, as_json: bool) -> None:
     """Print the document if it was asked for, and leave with status 1 if the run failed."""
     from serve.cli import said
@@ -92,6 +129,8 @@ def end(outcome: Outcome, *, as_json: bool) -> None:
     if as_json:
         said.document(outcome.document())
     if not outcome.completed:
-        reason = outcome.run.error or "no reason was recorded"
-        print(f"veridical: the run {outcome.run.status.value}: {reason}", file=sys.stderr)
+        run = outcome.run
+        reason = run.error or "no reason was recorded"
+        advice = f"; to go on with it: veridical resume {run.id}" if run.resumable else ""
+        print(f"veridical: the run {run.status.value}: {reason}{advice}", file=sys.stderr)
         raise typer.Exit(RUN_FAILED)

@@ -20,6 +20,7 @@ from serve.cli import said
 from serve.cli.live import Display
 from serve.report import ReportPaths, write_report
 from serve.report.checks import HELD
+from serve.secrets import shown
 from serve.wording import SEVERITY_ORDER, validation_meta
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Outcome:
         """The one JSON document of ``--json``."""
         paths = self.report
         return {
-            "project": self.project.model_dump(mode="json"),
+            "project": shown(self.project).model_dump(mode="json"),
             "run": self.run.model_dump(mode="json"),
             "discovery": self.discovery.model_dump(mode="json") if self.discovery else None,
             "steps": said.records(self.steps),
@@ -68,8 +69,15 @@ async def discover(
 
     Raises ``Conflict`` while another run is active. A run that fails is an outcome.
     """
-    pending = await runtime.start_run(planned)
-    run = await _watched(runtime, pending, display)
+    return await drive(runtime, project, await runtime.start_run(planned), display)
+
+
+async def drive(
+    runtime: Runtime, project: Project, begun: DiscoveryRun, display: Display
+) -> Outcome:
+    """Run what is pending or resumed to its end, with its feed on the display, and write its
+    report. A run that fails is an outcome."""
+    run = await _watched(runtime, begun, display)
     if not run.discovery_id:
         return Outcome(project, run)
     result = await runtime.store.discoveries.get(run.discovery_id)
@@ -148,7 +156,7 @@ def summarise(outcome: Outcome) -> None:
 
 
 def _insights(project: Project, result: DiscoveryResult) -> None:
-    areas = project.prompts.analysis_areas
+    areas = project.areas()
     order = sorted(areas, key=lambda id_: areas[id_].priority)
     ranked = sorted(
         result.insights,

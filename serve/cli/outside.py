@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from adapters.store import Store
     from pipeline.ports import VectorHit
-    from pipeline.records import LlmConfig, Project, WarehouseConfig
+    from pipeline.records import DiscoveryRun, LlmConfig, Project, WarehouseConfig
     from pipeline.schema.indexing import Listener
     from pipeline.settings import Settings
     from serve.host import HostStatus
@@ -40,6 +40,16 @@ def open_runtime(
     from serve import runtime
 
     return runtime.open_runtime(settings, progress=progress, beside=beside)
+
+
+async def check_resumable(store: Store, run_id: str) -> DiscoveryRun:
+    """The failed run, if it can be resumed; nothing needs to be started to find that out.
+
+    Raises ``NotFound``, or ``Conflict`` with the reason.
+    """
+    from actors import runs
+
+    return await runs.check_resumable(store, run_id)
 
 
 def host_up(settings: Settings, port: int) -> HostStatus:

@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 def create(
     name: Annotated[str, typer.Argument(help="What to call the project.")],
     warehouse: Annotated[
-        Path, typer.Option("--warehouse", metavar="FILE", help="A DuckDB file. It is only read.")
+        str, typer.Option("--warehouse", metavar="FILE", help="A DuckDB file. It is only read.")
     ],
     dataset: Annotated[
         list[str] | None,
@@ -46,10 +46,52 @@ def create(
             "--also",
             metavar="ID=FILE|URL",
             help="Another datasource to read beside it: a DuckDB file, or the URL of a Cube "
-            "deployment (its token in CUBE_API_TOKEN). May be repeated.",
+            "deployment (its token stays in CUBE_API_TOKEN). May be repeated.",
         ),
     ] = None,
-    pack: Annotated[str, typer.Option(help="Domain pack to copy prompts from.")] = "general",
+    pack: Annotated[
+        str,
+        typer.Option(
+            metavar="PACK|FILE",
+            help="Domain pack to copy prompts from: its name or a JSON file, with :CATEGORY "
+            "behind it for another category than its first.",
+        ),
+    ] = "general",
+    also_pack: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also-pack",
+            metavar="ID=PACK|FILE",
+            help="A pack for one datasource: its exploration text and areas join in.",
+        ),
+    ] = None,
+    profile: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What is known about the business, as a JSON object."),
+    ] = None,
+    also_profile: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also-profile", metavar="ID=FILE", help="What is known about one datasource."
+        ),
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key",
+            metavar="ID:COLUMN=ID:COLUMN",
+            help="Columns of two datasources that identify the same things, such as "
+            "default:main.orders.customer=crm:main.contacts.id.",
+        ),
+    ] = None,
+    never_join: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--never-join",
+            metavar="ID:COLUMN=ID:COLUMN",
+            help="Columns of two datasources that look alike and must not be related.",
+        ),
+    ] = None,
     language: Annotated[str, typer.Option(help="Language of the findings.")] = "",
     description: Annotated[str, typer.Option(help="A note for people.")] = "",
     as_json: Json = False,
@@ -63,34 +105,45 @@ def create(
       veridical project create "Tenant 7" --warehouse all.duckdb \\
           --filter-field tenant_id --filter-value 7
       veridical project create Both --warehouse shop.duckdb --also crm=crm.duckdb
+      veridical project create All --warehouse shop.duckdb \\
+          --also sales=http://localhost:4000 --also-pack sales=measures
     """
     from pipeline.errors import BadRequest
-    from pipeline.packs import load_pack, new_project
-    from pipeline.records import WarehouseConfig
-    from serve.cli import said
-    from serve.cli.datasources import beside
+    from pipeline.packs import new_project
+    from pipeline.records import DEFAULT_DATASOURCE
+    from serve.cli import datasources, said
+    from serve.secrets import shown
 
     settings = settings_for(home)
     if bool(filter_field) != bool(filter_value):
         raise BadRequest("--filter-field and --filter-value belong together: give both or neither")
-    config = WarehouseConfig(
-        provider="duckdb",
-        datasets=dataset or [],
-        filter_field=filter_field,
-        filter_value=filter_value,
-        shared_tables=shared or [],
-        config={"path": str(warehouse.expanduser().absolute())},
+    primary = datasources.source_at(DEFAULT_DATASOURCE, warehouse).model_copy(
+        update={
+            "datasets": dataset or [],
+            "filter_field": filter_field,
+            "filter_value": filter_value,
+            "shared_tables": shared or [],
+        }
+    )
+    main_pack, category = datasources.read_pack(pack)
+    sources, packs = datasources.with_packs(
+        [primary, *datasources.beside(also or [])], also_pack or [], also_profile or []
     )
     made = new_project(
         name,
-        load_pack(pack),
-        [config, *beside(also or [])],
+        main_pack,
+        sources,
+        category=category,
         description=description,
+        profile=datasources.read_object(profile, "a profile") if profile else None,
         language=language,
+        primary_warehouse_id=DEFAULT_DATASOURCE,
+        key_pairs=datasources.key_pairs(key or [], never_join or [], sources),
+        packs=packs,
     )
     project, tables = asyncio.run(_create(settings, made))
     if as_json:
-        said.document({"project": project.model_dump(mode="json")})
+        said.document({"project": shown(project).model_dump(mode="json")})
         return
     said.line(f"Created project {project.name} ({project.id}) over {tables:,} tables.")
     said.line(f'Next: veridical discover "{project.name}"')
@@ -116,6 +169,7 @@ def list_projects(limit: Limit = 50, as_json: Json = False, home: Home = None) -
       veridical project list
     """
     from serve.cli import outside, said
+    from serve.secrets import shown
 
     settings = settings_for(home)
 
@@ -125,14 +179,17 @@ def list_projects(limit: Limit = 50, as_json: Json = False, home: Home = None) -
 
     projects = asyncio.run(read())
     if as_json:
-        said.document({"projects": said.records(projects)})
+        said.document({"projects": said.records(map(shown, projects))})
     elif not projects:
         said.line("There is no project yet. Begin with `veridical demo` or `project create`.")
     else:
         said.table(
             "",
             ["Name", "Id", "Pack", "Warehouse", "Created"],
-            [[p.name, p.id, p.domain, _warehouse(p), said.when(p.created_at)] for p in projects],
+            [
+                [p.name, p.id, p.domain, _warehouse(shown(p)), said.when(p.created_at)]
+                for p in projects
+            ],
         )
 
 
@@ -147,13 +204,14 @@ def show(project: ProjectName, as_json: Json = False, home: Home = None) -> None
     from pipeline.records import DiscoveryRun
     from serve.cli import outside, said
     from serve.cli.lookup import find_project
+    from serve.secrets import shown
 
     settings = settings_for(home)
 
     async def read() -> tuple[Project, list[DiscoveryRun]]:
         async with outside.open_store(settings) as store:
             found = await find_project(store, project)
-            return found, await store.runs.recent(found.id, 5)
+            return shown(found), await store.runs.recent(found.id, 5)
 
     found, runs = asyncio.run(read())
     if as_json:
@@ -162,14 +220,15 @@ def show(project: ProjectName, as_json: Json = False, home: Home = None) -> None
     said.line(f"{found.name}  ({found.id})")
     facts = {
         "About": found.description,
-        "Pack": found.domain,
+        "Pack": ", ".join(
+            [found.domain, *(f"{w.domain} for {w.id}" for w in found.datasources() if w.domain)]
+        ),
         "Language": found.language or "English",
         "Warehouse": _warehouse(found),
         "State": found.state or "ready",
         "Checks": "on" if found.validation_enabled else "off",
         "Areas": ", ".join(
-            f"{area.name}{'' if area.enabled else ' (off)'}"
-            for area in found.prompts.analysis_areas.values()
+            f"{area.name}{'' if area.enabled else ' (off)'}" for area in found.areas().values()
         ),
         "Runs": ", ".join(f"{run.id} {run.status.value}" for run in runs) or "none yet",
     }

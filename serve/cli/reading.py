@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +31,8 @@ def runs(project: ProjectName, limit: Limit = 20, as_json: Json = False, home: H
     """
     from serve.cli import outside, said
     from serve.cli.lookup import find_project
+    from serve.report.numbers import plural
+    from serve.secrets import shown
 
     settings = settings_for(home)
 
@@ -41,7 +43,9 @@ def runs(project: ProjectName, limit: Limit = 20, as_json: Json = False, home: H
 
     found, listed = asyncio.run(read())
     if as_json:
-        said.document({"project": found.model_dump(mode="json"), "runs": said.records(listed)})
+        said.document(
+            {"project": shown(found).model_dump(mode="json"), "runs": [_run(r) for r in listed]}
+        )
         return
     if not listed:
         said.line(f'{found.name} has no run yet: veridical discover "{found.name}"')
@@ -62,6 +66,14 @@ def runs(project: ProjectName, limit: Limit = 20, as_json: Json = False, home: H
             for run in listed
         ],
     )
+    for run in listed:
+        if run.resumable:
+            kept = plural(run.last_checkpoint_step, "step")
+            said.line(f"To go on with {run.id} after its {kept}: veridical resume {run.id}")
+
+
+def _run(run: DiscoveryRun) -> dict[str, Any]:
+    return {**run.model_dump(mode="json"), "resumable": run.resumable}
 
 
 def report(

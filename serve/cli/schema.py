@@ -26,6 +26,7 @@ PHASES = {
     "listing_tables": "Listing the tables of",
     "schema_discovery": "Reading the tables of",
     "embedding": "Making the tables searchable of",
+    "key_pairs": "Comparing the keys of the datasources",
     "done": "Done with",
 }
 FAILED_SHOWN = 20
@@ -50,9 +51,11 @@ def index(
 ) -> None:
     """Read the tables of a project, so that its discoveries need not.
 
-    Columns, row counts, sample rows and periods are kept for seven days, unless the datasource is
-    configured otherwise or its file changes. A table that has not changed is not read again; one
-    that cannot be read is kept with the reason.
+    Columns, row counts, sample rows and periods are kept for seven days. A discovery takes them
+    unless the datasource is configured otherwise or its file has changed; then it lists the tables
+    anew. Indexing again reads the tables whose columns or row count changed; one that cannot be
+    read is kept with the reason. What was read before Ctrl-C is kept. Of several datasources, the
+    keys that they share are found by comparing values.
 
     \b
     Examples:
@@ -86,25 +89,45 @@ async def _index(
 
 def _document(project: Project, indexed: Indexed) -> dict[str, Any]:
     datasources = [
-        {**run.model_dump(mode="json"), "reused": indexed.reused.get(run.datasource, 0)}
+        {
+            **run.model_dump(mode="json"),
+            "reused": indexed.reused.get(run.datasource, 0),
+            "postponed": indexed.postponed.get(run.datasource, 0),
+        }
         for run in indexed.runs
     ]
-    return {"project": project.id, "datasources": datasources, "left_out": indexed.left_out}
+    return {
+        "project": project.id,
+        "datasources": datasources,
+        "left_out": indexed.left_out,
+        "key_pairs": [pair.shown() for pair in indexed.keys.pairs],
+    }
 
 
 def _told(indexed: Indexed) -> None:
+    from pipeline.correlations.overlap import PairStatus
     from serve.cli import said
 
     for run in indexed.runs:
         seconds = (run.finished - run.started_at).total_seconds() if run.finished else 0.0
         reused = indexed.reused.get(run.datasource, 0)
-        told = f"{run.datasource}: {run.table_count:,} tables in {seconds:.1f} s"
+        tables = "1 table" if run.table_count == 1 else f"{run.table_count:,} tables"
+        told = f"{run.datasource}: {tables} in {seconds:.1f} s"
         told += f", {reused:,} of them unchanged" if reused else ""
         said.line(told + (f", {run.failed_count:,} could not be read" if run.failed_count else ""))
         for name, reason in list(run.failed.items())[:FAILED_SHOWN]:
             said.line(f"  {name}: {reason}")
+        later = indexed.postponed.get(run.datasource, 0)
+        if later:
+            said.line(f"  {later:,} smaller ones become searchable when they are first searched.")
     for source, reason in indexed.left_out.items():
         said.line(f"{source} is left out: {reason}")
+    if indexed.keys.pairs:
+        counts = {status.value: count for status, count in indexed.keys.counts().items()}
+        said.line("keys: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+    for pair in (pair.shown() for pair in indexed.keys.pairs):
+        if pair["status"] != PairStatus.UNKNOWN.value:
+            said.line(f"  {pair['status']}: {pair['left']} and {pair['right']}")
 
 
 # ---------------------------------------------------------------- progress
@@ -118,18 +141,28 @@ def _progress(as_json: bool) -> Generator[Listener]:
         with _bar() as listener:
             yield listener
     else:
-        yield _plain
+        yield _lines()
 
 
 async def _silent(progress: IndexProgress) -> None:
     del progress
 
 
-async def _plain(progress: IndexProgress) -> None:
-    from serve.cli import said
+def _lines() -> Listener:
+    """A line at the begin and the end of each phase, and one every so many tables."""
+    told_phase, told_done = "", 0
 
-    if progress.done % PLAIN_EVERY == 0 or progress.done == progress.total:
-        said.line(_words(progress))
+    async def tell(progress: IndexProgress) -> None:
+        nonlocal told_phase, told_done
+        from serve.cli import said
+
+        phase = f"{progress.phase.value} {progress.datasource}"
+        ended = progress.done == progress.total != told_done
+        if phase != told_phase or ended or progress.done - told_done >= PLAIN_EVERY:
+            told_phase, told_done = phase, progress.done
+            said.line(_words(progress))
+
+    return tell
 
 
 @contextmanager
@@ -155,11 +188,12 @@ def _bar() -> Generator[Listener]:
 
 def _title(progress: IndexProgress) -> str:
     failed = f", {progress.failed} could not be read" if progress.failed else ""
-    return f"{PHASES[progress.phase.value]} {progress.datasource}{failed}"
+    return f"{PHASES[progress.phase.value]} {progress.datasource}".rstrip() + failed
 
 
 def _words(progress: IndexProgress) -> str:
-    count = f": {progress.done:,} of {progress.total:,}" if progress.total else ""
+    counted = bool(progress.total) and progress.phase.value != "done"
+    count = f": {progress.done:,} of {progress.total:,}" if counted else ""
     return f"{_title(progress)}{count}"
 
 
@@ -247,7 +281,8 @@ class Known:
         for source, reason in self.unread.items():
             said.line(f"{source}: {reason}")
         if self.progress is not None and self.progress.phase.value != "done":
-            said.line(f"{_words(self.progress)} ({said.when(self.progress.updated_at)})")
+            last = said.when(self.progress.updated_at)
+            said.line(f"{_words(self.progress)}, as of {last}; indexing again goes on from there")
 
 
 async def _all(settings: Settings, name: str) -> Known:

@@ -236,7 +236,7 @@ def insight_anchor(insight: Insight) -> str:
 
 
 def _areas(project: Project, findings: list[Finding]) -> list[Area]:
-    configured = project.prompts.analysis_areas
+    configured = project.areas()
     ids = sorted(configured, key=lambda id_: configured[id_].priority)
     ids += [f.insight.analysis_area for f in findings if f.insight.analysis_area not in configured]
     areas: list[Area] = []
@@ -249,7 +249,7 @@ def _areas(project: Project, findings: list[Finding]) -> list[Area]:
 
 
 def _area_name(project: Project, area_id: str) -> str:
-    area = project.prompts.analysis_areas.get(area_id)
+    area = project.areas().get(area_id)
     return area.name if area else spoken(area_id).capitalize()
 
 

@@ -7,15 +7,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from actors.ownership import SILENCE, is_abandoned, is_alive, me
-from pipeline.records import DiscoveryRun
+from actors.ownership import JOB_START, SILENCE, is_abandoned, is_alive, me
+from pipeline.records import DiscoveryRun, RunStatus
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 ELSEWHERE = "another-host:17:400"
 
 
 def run(
-    owner: str, *, silent: timedelta | None = None, begun: timedelta = timedelta()
+    owner: str,
+    *,
+    silent: timedelta | None = None,
+    begun: timedelta = timedelta(),
+    resumed: timedelta | None = None,
+    job_id: str = "",
 ) -> DiscoveryRun:
     return DiscoveryRun(
         id="r",
@@ -23,6 +28,9 @@ def run(
         started_at=NOW - begun,
         owner=owner,
         heartbeat_at=None if silent is None else NOW - silent,
+        status=RunStatus.PENDING if resumed is None else RunStatus.RUNNING,
+        last_resumed_at=None if resumed is None else NOW - resumed,
+        job_id=job_id,
     )
 
 
@@ -62,6 +70,10 @@ def test_a_name_that_is_no_process_is_not_alive(owner: str) -> None:
         (run(ELSEWHERE, silent=SILENCE * 2), True),
         (run("", begun=SILENCE / 2), False),
         (run("", begun=SILENCE * 2), True),
+        (run("", begun=SILENCE * 9, resumed=SILENCE / 2), False),
+        (run("", begun=SILENCE * 9, resumed=SILENCE * 2), True),
+        (run("", begun=JOB_START * 9, resumed=SILENCE * 2, job_id="j"), False),
+        (run("", begun=JOB_START * 9, resumed=JOB_START * 2, job_id="j"), True),
     ],
     ids=[
         "its driver lives here, however silent",
@@ -70,6 +82,10 @@ def test_a_name_that_is_no_process_is_not_alive(owner: str) -> None:
         "a driver elsewhere that has gone silent",
         "pending for a moment",
         "pending for too long",
+        "resumed a moment ago",
+        "resumed and never driven",
+        "resumed, and its job has not begun yet",
+        "resumed, and its job never began",
     ],
 )
 def test_a_run_is_abandoned_when_nobody_can_be_driving_it(

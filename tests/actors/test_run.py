@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,18 +20,19 @@ import pytest
 import ray
 
 from actors.cluster import Cluster, client_environment
+from actors.llm import window_name
 from actors.remote import kill
-from actors.runs import create_run
+from actors.runs import create_run, resume_run
 from actors.supervisor import STOPPED, supervise
 from adapters.store import connect, settled
 from adapters.store.store import Store
 from pipeline.errors import Conflict
 from pipeline.packs import load_pack, new_project
 from pipeline.planning import plan_run
-from pipeline.records import DiscoveryRun, LlmConfig, Project, RunStatus, WarehouseConfig
+from pipeline.records import DiscoveryRun, LlmConfig, Project, RunStatus, Status, WarehouseConfig
 from pipeline.settings import Settings
-from tests.servers.analyst_server import analyst_server
-from tests.servers.model_server import Answer, ModelServer, model_server, status
+from tests.servers.analyst_server import AnalystServer, analyst_server
+from tests.servers.model_server import Answer, ModelServer, Request, model_server, status
 
 ROOT = Path(__file__).parents[2]
 HANG = Answer(hang=True)
@@ -161,12 +163,16 @@ async def test_a_model_that_refuses_the_connection_fails_the_run_with_its_addres
 async def test_a_wrong_key_fails_the_run_at_once(
     store: Store, settings: Settings, shop: WarehouseConfig, models: ModelServer
 ) -> None:
-    models.play(*[status(401)] * 5)
-    project = await project_over(store, shop, llm=model_at(models))
+    long = "maximum context length is 9000 tokens and your request has 100 input tokens"
+    models.play(status(400, long), *[status(401)] * 5)
+    llm = model_at(models)
+    project = await project_over(store, shop, llm=llm)
     run = await supervise(settings, store, await pending(store, project))
     assert run.status is RunStatus.FAILED
     assert "key" in run.error.lower()
-    assert len(models.chats) == 1
+    assert len(models.chats) == 2, "once more after the overflow, never after the refused key"
+    name = window_name(llm, settings.model)
+    assert await store.model_windows.learnt(name) == 9000, "what was learnt is kept all the same"
 
 
 async def test_a_supervisor_that_dies_leaves_a_failed_run_with_the_reason(
@@ -199,6 +205,51 @@ async def test_an_interrupted_run_is_marked_failed_and_lets_go(
         await driving
     ended = await store.runs.get(run.id)
     assert (ended.status, ended.error) == (RunStatus.FAILED, STOPPED)
+
+
+class HangingAnalyst(AnalystServer):
+    """Stops answering after so many chats, until it is told to go on."""
+
+    hang_after: int = 3
+
+    def next_answer(self, request: Request) -> Answer:
+        answer = super().next_answer(request)
+        return HANG if len(self.chats) > self.hang_after else answer
+
+
+async def test_a_run_stopped_by_its_time_limit_is_resumed_and_completes(
+    store: Store, settings: Settings, shop: WarehouseConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DISCOVERY_MAX_DURATION", "10")
+    with closing(HangingAnalyst()) as server:
+        project = await project_over(store, shop, llm=model_at(server))
+        stopped = await supervise(Settings.load(), store, await pending(store, project, 8))
+        assert (stopped.status, stopped.resumable) == (RunStatus.FAILED, True)
+        assert "DISCOVERY_MAX_DURATION" in stopped.error
+        partial = await store.discoveries.get(stopped.discovery_id)
+        kept, asked = stopped.last_checkpoint_step, len(server.chats)
+        assert partial.total_steps == kept > 0
+
+        server.hang_after = 10**6
+        run = await supervise(settings, store, await resume_run(store, stopped.id))
+        assert (run.status, run.error, run.attempt) == (RunStatus.COMPLETED, "", 2)
+        first = server.chats[asked].body["messages"]
+    assert sum(turn["role"] == "assistant" for turn in first) == kept
+    assert run.active_ms > stopped.active_ms
+    steps = await store.exploration_steps.of(run.discovery_id)
+    assert [step.step for step in steps] == list(range(1, len(steps) + 1))
+    assert [step.step for step in steps if not step.llm_response] == list(range(1, kept + 1))
+    (discovery,) = await store.discoveries.by_run(run.id)
+    assert discovery.id == run.discovery_id != partial.id, "the partial result is retired"
+    assert discovery.insights
+    verdicts = [i.validation and i.validation.combined for i in discovery.insights]
+    assert Status.CONFIRMED in verdicts
+    assert await store.exploration_steps.of(partial.id) == []
+    assert (await store.checkpoints.rows(run.id), run.last_checkpoint_step) == ([], 0)
+    assert await store.area_checkpoints.of_run(run.id) == []
+    fed = await store.run_steps.since(run.id, attempt=2, limit=1000)
+    explored = [row.step_num for row in fed if row.step_num and row.phase == "exploration"]
+    assert explored == [step.step for step in steps]
 
 
 # ---------------------------------------------------------------- as a Ray job

@@ -14,13 +14,20 @@ from pipeline.packs import (
     export_pack,
     load_pack,
     new_project,
+    packs_named,
     shipped_packs,
     validate_pack,
 )
+from pipeline.planning import plan_areas
 from pipeline.project_prompts import base_context
-from pipeline.records import WarehouseConfig
+from pipeline.records import DomainPack, KeyColumn, KeyPair, ProjectPrompts, WarehouseConfig
 
 Change = Callable[[dict[str, Any]], Any]
+
+
+def pair(left: str, right: str) -> KeyPair:
+    sides = [KeyColumn(datasource_id=side, table="t", column="c") for side in (left, right)]
+    return KeyPair(left=sides[0], right=sides[1])
 
 
 @pytest.fixture
@@ -113,6 +120,15 @@ def test_another_format_is_refused(change: dict[str, Any], portable: dict[str, A
         validate_pack(portable | change)
 
 
+def test_every_missing_field_is_named(portable: dict[str, Any]) -> None:
+    del portable["pack"]["name"]
+    del area(portable["pack"])["keywords"]
+    with pytest.raises(
+        BadRequest, match=r"pack\.name: .*; pack\.analysis_areas\.base\.0\.keywords"
+    ):
+        validate_pack(portable)
+
+
 def test_every_broken_rule_is_named_at_once(portable: dict[str, Any]) -> None:
     portable["pack"].update(name="", categories=[])
     with pytest.raises(BadRequest, match=r"name is missing; at least one category"):
@@ -166,6 +182,96 @@ def test_a_project_that_cannot_be_made_is_a_bad_request(
     given: dict[str, Any] = {"name": "p", "pack": general, "warehouse": WarehouseConfig()}
     with pytest.raises(BadRequest, match=message):
         new_project(**(given | fields))
+
+
+# ---------------------------------------------------------------- packs of datasources
+
+TABLES = WarehouseConfig(id="shop", config={"path": "shop.duckdb"})
+CRM = WarehouseConfig(id="crm", label="CRM", config={"path": "crm.duckdb"})
+CUBE = WarehouseConfig(id="sales", provider="cube", config={"url": "http://localhost:4000"})
+
+
+def renamed(portable: dict[str, Any], slug: str, **changes: Any) -> DomainPack:
+    """The pack under another name; ``changes`` to its first area."""
+    pack = copy.deepcopy(portable)
+    pack["pack"]["slug"] = slug
+    area(pack["pack"]).update(changes)
+    return validate_pack(pack)
+
+
+def test_a_datasource_copies_its_own_pack(portable: dict[str, Any]) -> None:
+    own = renamed(portable, "retail", prompt="Ours")
+    project = new_project("p", load_pack("general"), [TABLES, CRM], packs={"crm": own})
+    shop, crm = project.warehouses
+    assert (shop.domain, shop.prompts.analysis_areas) == ("", {})
+    assert (crm.domain, crm.category) == ("retail", "any")
+    assert crm.prompts.exploration == own.prompts.base.exploration
+    areas = project.areas()
+    assert list(areas) == [*project.prompts.analysis_areas, "crm_trends"]
+    assert (areas["crm_trends"].name, areas["crm_trends"].prompt) == ("Trends (CRM)", "Ours")
+    assert {area.datasource_id for area in areas.values()} == {"", "crm"}
+    assert list(project.areas(left_out=["crm"])) == list(project.prompts.analysis_areas)
+    assert plan_areas(project, ["crm_trends"]) == ["crm_trends"]
+
+
+def test_the_project_s_area_wins_a_name_collision(portable: dict[str, Any]) -> None:
+    own = renamed(portable, "retail", id="other")
+    project = new_project("p", load_pack("general"), [TABLES, CRM], packs={"crm": own})
+    assert list(project.areas()) == [*project.prompts.analysis_areas, "other"]
+    assert project.areas()["segments"].datasource_id == ""
+
+
+def test_a_cube_gets_a_pack_of_shape_cube() -> None:
+    project = new_project(
+        "p", load_pack("general"), [TABLES, CUBE], packs={"sales": load_pack("measures")}
+    )
+    assert project.warehouses[1].prompts.analysis_areas["measure_mix"].enabled
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"pack": load_pack("measures")}, "has the shape 'cube', and datasource 'shop' holds tab"),
+        ({"packs": {"crm": load_pack("measures")}}, "datasource 'crm' holds tables"),
+        ({"packs": {"sales": load_pack("general")}}, "'sales' is a cube; choose a pack of the sh"),
+        ({"packs": {"nope": load_pack("general")}}, "no datasource 'nope'; the ids are: shop, cr"),
+        ({"warehouse": [TABLES, TABLES]}, "two datasources are called 'shop'"),
+        ({"key_pairs": [pair("shop", "nope")]}, "names the datasource 'nope'"),
+        ({"key_pairs": [pair("crm", "crm")]}, "joins 'crm' to itself"),
+        (
+            {
+                "warehouse": [TABLES, CRM.model_copy(update={"category": "x"})],
+                "packs": {"crm": load_pack("general")},
+            },
+            "no category 'x'; it has: any",
+        ),
+    ],
+)
+def test_packs_and_keys_must_fit_the_datasources(fields: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {
+        "name": "p",
+        "pack": load_pack("general"),
+        "warehouse": [TABLES, CRM, CUBE],
+    }
+    with pytest.raises(BadRequest, match=message):
+        new_project(**(given | fields))
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ({}, []),
+        ({"domain": "general"}, []),
+        ({"domain": "general", "category": "any"}, []),
+        ({"domain": "measures"}, ["crm"]),
+        ({"domain": "measures", "prompts": ProjectPrompts(exploration="mine")}, []),
+    ],
+)
+def test_a_datasource_names_a_pack_unless_the_project_s_speaks_for_it(
+    source: dict[str, Any], named: list[str]
+) -> None:
+    given = CRM.model_copy(update=source)
+    assert list(packs_named(load_pack("general"), "any", [TABLES, given])) == named
 
 
 @pytest.mark.parametrize(

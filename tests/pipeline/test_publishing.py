@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.errors import RunSuperseded, StoreUnavailable, VectorsUnavailable
 from pipeline.ports import VectorHit
-from pipeline.publishing import publish, standalone_docs
+from pipeline.publishing import publish, retire, standalone_docs
 from pipeline.records import (
     DiscoveryResult,
     ExpectedImpact,
@@ -112,3 +112,37 @@ async def test_a_lost_run_stops() -> None:
     shelf = Shelf(publishing=RunSuperseded("cancelled"))
     with pytest.raises(RunSuperseded):
         await publish(shelf, shelf, RESULT)
+
+
+class Removal:
+    """``Forgetful`` and ``Shelf``: what was removed, in order, and what cannot be."""
+
+    def __init__(self, **stuck: Exception) -> None:
+        self.stuck, self.gone = stuck, list[str]()
+
+    async def forget(self, *, discovery_id: str) -> None:
+        self._remove("vectors", discovery_id)
+
+    async def delete_discovery(self, discovery_id: str) -> None:
+        self._remove("rows", discovery_id)
+
+    def _remove(self, what: str, discovery_id: str) -> None:
+        if error := self.stuck.get(f"{what}_{discovery_id}"):
+            raise error
+        self.gone.append(f"{what} {discovery_id}")
+
+
+@pytest.mark.parametrize(
+    ("stuck", "removed", "retired"),
+    [
+        ({}, ["vectors a", "rows a", "vectors b", "rows b"], ["a", "b"]),
+        ({"vectors_a": VectorsUnavailable("gone")}, ["vectors b", "rows b"], ["b"]),
+        ({"rows_a": StoreUnavailable("full")}, ["vectors a", "vectors b", "rows b"], ["b"]),
+    ],
+)
+async def test_retiring_a_superseded_result_is_all_or_nothing(
+    stuck: dict[str, Exception], removed: list[str], retired: list[str]
+) -> None:
+    shelf = Removal(**stuck)
+    assert await retire(shelf, shelf, ["a", "b"]) == retired
+    assert shelf.gone == removed

@@ -369,6 +369,14 @@ class MemoryStore:
     async def ping(self) -> None:
         return None
 
+    async def begin_resume(self, run_id: str) -> DiscoveryRun:
+        run = await self.runs.get(run_id)
+        if not run.resumable:
+            raise Conflict(f"only a failed run can be resumed: run {run_id} is {run.status.value}")
+        change = {"status": RunStatus.RUNNING, "attempt": run.attempt + 1, "error": ""}
+        self.runs.kept[run_id] = run.model_copy(update=change)
+        return self.runs.kept[run_id]
+
 
 @pytest.fixture
 def store(project: Project) -> MemoryStore:

@@ -158,7 +158,11 @@ class Translation:
         if isinstance(order, dict):
             order = list(cast("dict[str, str]", order).items())
         pairs: list[tuple[str, str]] = order
-        terms = [f"{self._member(name).sql} {direction}" for name, direction in pairs]
+        periods = {name.rpartition(".")[0]: sql for name, sql in dimensions if name.count(".") == 2}
+        terms = [
+            f"{periods.get(name) or self._member(name).sql} {direction}"
+            for name, direction in pairs
+        ]
         return f" ORDER BY {', '.join(terms)}" if terms else ""
 
     def _condition(self, item: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ conversation, and the agenda is drawn up again from it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from adapters.llm.offline.agenda import agenda, plain_looks
@@ -30,11 +30,17 @@ from adapters.llm.offline.schema import (
     TableInfo,
     largest_first,
     parse_catalog,
+    shown_name,
     with_lookup,
 )
+from adapters.llm.offline.sqltext import reference
 from pipeline.ports import ChatRequest
 
+Queries = Sequence[tuple[str, str]]
+"""Datasource and SQL of each."""
 LOOKUP = 10
+_FAILURES = 2
+"""Failed questions after which a table is left alone that has answered none."""
 _EARLY_LOOKUPS = 2
 
 
@@ -50,6 +56,8 @@ class Findings:
     steps_left: int
     queries: int
     failures: int
+    unreadable: frozenset[str]
+    """Tables that no question has been answered of, and that two have failed of."""
     rejected: bool
     """True when the last ``done`` was refused."""
     previous: str
@@ -65,7 +73,7 @@ def next_action(request: ChatRequest) -> Json:
     lookup = _lookup(state)
     if lookup and (not state.looked_up or _early(state)):
         return lookup
-    for question in agenda(state.tables, state.facts, state.previous):
+    for question in agenda(_readable(state), state.facts, state.previous):
         if question.sql not in state.asked:
             return _query(question)
     if lookup:
@@ -76,27 +84,27 @@ def next_action(request: ChatRequest) -> Json:
 
 def read_state(request: ChatRequest) -> Findings:
     """Read the whole conversation into what is known."""
-    tables = {
-        _key(t.datasource_id, t.name): t for t in parse_catalog(find_text(request, "catalog"))
-    }
+    listed = parse_catalog(find_text(request, "catalog"))
+    tables = {_key(t.datasource_id, t.shown): t for t in listed}
     budget = as_object(find_payload(request, "budget"))
     steps_left = int_of(budget.get("max_steps"), 40)
     lookups_left = int_of(budget.get("lookup_calls"), 30)
     facts: dict[str, Facts] = {}
     asked: set[str] = set()
     looked_up: set[str] = set()
-    tally: Counter[str] = Counter()
+    failed: list[tuple[str, str]] = []
+    answered: list[tuple[str, str]] = []
     rejected = False
     for turn in exploration_turns(request):
         steps_left = int_of(turn.result.get("steps_left"), steps_left)
         rejected = text_of(turn.result.get("action")) == "complete_rejected"
+        source = text_of(turn.action.get("datasource_id")) or "default"
         if sql := text_of(turn.action.get("query")):
             asked.add(sql)
-            tally["queries" if turn.result.get("ok") else "failures"] += 1
+            (answered if turn.result.get("ok") else failed).append((source, sql))
             _learn(turn, tables, facts)
         wanted = [n for n in as_list(turn.action.get("lookup_schema")) if isinstance(n, str)]
         if wanted:
-            source = text_of(turn.action.get("datasource_id")) or "default"
             looked_up.update(_key(source, n) for n in wanted)
             lookups_left = int_of(turn.result.get("calls_left"), lookups_left - 1)
             _take_lookup(turn, source, tables)
@@ -107,8 +115,9 @@ def read_state(request: ChatRequest) -> Findings:
         frozenset(looked_up),
         lookups_left,
         steps_left,
-        tally["queries"],
-        tally["failures"],
+        len(answered),
+        len(failed),
+        _unreadable(tables.values(), failed, answered),
         rejected,
         find_text(request, "previous_context"),
     )
@@ -120,9 +129,31 @@ def _key(source: str, table: str) -> str:
 
 def _take_lookup(turn: Turn, source: str, tables: dict[str, TableInfo]) -> None:
     for entry in objects(turn.result.get("tables")):
-        key = _key(source, text_of(entry.get("table")))
+        key = _key(source, shown_name(text_of(entry.get("table"))))
         if key in tables:
             tables[key] = with_lookup(tables[key], entry)
+
+
+def _unreadable(tables: Iterable[TableInfo], failed: Queries, answered: Queries) -> frozenset[str]:
+    counts: Counter[str] = Counter()
+    for table in tables if len(failed) >= _FAILURES else ():
+        if table.columns and not _about(table, answered):
+            counts[_key(table.datasource_id, table.name)] = _about(table, failed)
+    return frozenset(key for key, count in counts.items() if count >= _FAILURES)
+
+
+def _about(table: TableInfo, queries: Queries) -> int:
+    """How many of the queries read the table."""
+    named = reference(table)
+    return sum(source == table.datasource_id and named in sql for source, sql in queries)
+
+
+def _readable(state: Findings) -> list[TableInfo]:
+    return [
+        t
+        for t in state.tables
+        if t.readable and _key(t.datasource_id, t.name) not in state.unreadable
+    ]
 
 
 def _learn(turn: Turn, tables: dict[str, TableInfo], facts: dict[str, Facts]) -> None:
@@ -132,18 +163,18 @@ def _learn(turn: Turn, tables: dict[str, TableInfo], facts: dict[str, Facts]) ->
     if not turn.result.get("ok") or len(rows) != 1 or "row_count" not in names[:1]:
         return
     row = dict(zip(names, as_list(rows[0]), strict=False))
-    for key, table in tables.items():
+    for table in tables.values():
         if table.columns and shape(table, 0).sql == turn.action.get("query"):
-            facts[key] = facts_from(table, row)
+            facts[_key(table.datasource_id, table.name)] = facts_from(table, row)
 
 
 def _lookup(state: Findings) -> Json | None:
     """Look up the largest tables that were not looked up yet, of one datasource at a time."""
-    left = [t for t in state.tables if _key(t.datasource_id, t.name) not in state.looked_up]
+    left = [t for t in state.tables if _key(t.datasource_id, t.shown) not in state.looked_up]
     if not left or state.lookups_left <= 0:
         return None
     source = left[0].datasource_id
-    names = [t.name for t in left if t.datasource_id == source][:LOOKUP]
+    names = [t.shown for t in left if t.datasource_id == source][:LOOKUP]
     return {
         "rationale": f"Before asking anything: which columns do {_listed(names)} have?",
         "lookup_schema": names,
@@ -188,7 +219,7 @@ def _summary(state: Findings) -> str:
 
 def _spare(state: Findings) -> Question | None:
     """When more steps are demanded than there are questions: plain looks at single columns."""
-    for question in plain_looks(state.tables):
+    for question in plain_looks(_readable(state)):
         if question.sql not in state.asked:
             return question
     return None

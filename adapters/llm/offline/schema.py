@@ -9,6 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 from adapters.llm.offline.reading import Json, int_of, objects, text_of
+from pipeline.schema.catalog import one_line
+from pipeline.schema.lookup import UNREADABLE
+from pipeline.schema.names import parts_of
 
 _HEADER = re.compile(r"^datasource (\S+) \| dialect (\S+)")
 _ROWS = re.compile(r"^([\d.,]+)\s*([KMB]?) rows?$", re.IGNORECASE)
@@ -35,8 +38,9 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
-def kind_of(type_name: str) -> Kind:
-    """What a warehouse's type name amounts to; arrays, structs and blobs are ``other``."""
+def kind_of(type_name: str, dialect: str = "") -> Kind:
+    """What a warehouse's type name amounts to; arrays, structs, blobs and strings of bits are
+    ``other``."""
     name = type_name.strip().upper()
     if name.endswith("]") or name.startswith(("STRUCT", "MAP", "LIST", "ARRAY", "RECORD", "UNION")):
         return Kind.OTHER
@@ -48,7 +52,7 @@ def kind_of(type_name: str) -> Kind:
     ):
         if pattern.match(name):
             return kind
-    if name in {"BOOL", "BOOLEAN", "BIT"}:
+    if name in {"BOOL", "BOOLEAN"} or (name == "BIT" and dialect in {"", "tsql"}):
         return Kind.BOOLEAN
     return Kind.DATE if name == "DATE" else Kind.OTHER
 
@@ -86,9 +90,15 @@ def name_words(name: str) -> list[str]:
     return [w for w in re.split(r"[\W_]+", spaced.lower()) if w]
 
 
+def shown_name(table: str) -> str:
+    """The name of a table as the catalog shows it."""
+    return one_line(table).strip()
+
+
 @dataclass(frozen=True, slots=True)
 class TableInfo:
-    """One table. ``columns`` is empty until it was looked up."""
+    """One table. Until it was looked up, ``columns`` is empty and ``name`` is what the catalog
+    shows of it, which may lack line breaks and the like."""
 
     name: str
     datasource_id: str
@@ -97,12 +107,17 @@ class TableInfo:
     joins: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     samples: tuple[Json, ...] = ()
+    readable: bool = True
+    """False when its sample rows could not be read."""
 
     @property
-    def parts(self) -> list[str]:
-        if self.name.count(".") > 1 and self.dialect in {"bigquery", "snowflake", "databricks"}:
-            return self.name.split(".")
-        return self.name.split(".", 1)
+    def parts(self) -> tuple[str, ...]:
+        return parts_of(self.name, self.dialect)
+
+    @property
+    def shown(self) -> str:
+        """The name as the catalog shows it."""
+        return shown_name(self.name)
 
     @property
     def bare(self) -> str:
@@ -146,12 +161,12 @@ def parse_catalog(text: str) -> list[TableInfo]:
 
 
 def with_lookup(table: TableInfo, entry: Json) -> TableInfo:
-    """The table with the columns, samples and row count that ``lookup_schema`` gave."""
+    """The table with the name, columns, samples and row count that ``lookup_schema`` gave."""
     columns = tuple(
         Column(
             text_of(c.get("name")),
             text_of(c.get("type")),
-            kind_of(text_of(c.get("type"))),
+            kind_of(text_of(c.get("type")), table.dialect),
             text_of(c.get("category")) == "primary_key",
         )
         for c in objects(entry.get("columns"))
@@ -160,6 +175,8 @@ def with_lookup(table: TableInfo, entry: Json) -> TableInfo:
     rows = int_of(entry.get("row_count"), -1)
     return replace(
         table,
+        name=text_of(entry.get("table")) or table.name,
+        readable=not text_of(entry.get("description")).startswith(UNREADABLE),
         columns=columns,
         samples=tuple(objects(entry.get("sample_rows"))),
         row_count=rows if rows >= 0 else table.row_count,

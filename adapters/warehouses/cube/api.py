@@ -180,7 +180,8 @@ class CubeApi:
         if answer.status in _AUTH:
             raise WarehouseUnavailable(
                 f"{self._at} refuses the token ({answer.error or f'HTTP {answer.status}'}); "
-                'set a valid one as "token" in the config of the datasource'
+                'set a valid one as "token" in the config of the datasource, or in the environment '
+                'variable that its "token_env" names'
             )
         if answer.status in _LATER or answer.status == 429:
             raise WarehouseUnavailable(

@@ -34,6 +34,7 @@ EXAMPLE = (
     '"order": {"orders.count": "desc"}, "limit": 100}'
 )
 MAX_PROBLEMS = 5
+_FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
 _HALF = re.compile("[\ud800-\udfff]")
 _NOT_MEMBERS = {
     "compareDateRange": "ask for one date range at a time",
@@ -77,6 +78,9 @@ def read_query(text: str, model: CubeModel) -> CubeQuery:
 
 def _parse(text: str) -> Mapping[str, Any]:
     stripped = text.strip()
+    fenced = _FENCED.fullmatch(stripped)
+    if fenced:
+        stripped = fenced.group(1).strip()
     try:
         value: Any = json.loads(stripped)
     except (ValueError, RecursionError):

@@ -4,6 +4,7 @@ query is a JSON object instead of SQL."""
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from typing import Any
 
@@ -14,7 +15,7 @@ from adapters.warehouses.cube.api import CubeApi
 from adapters.warehouses.cube.model import CubeModel, read_model
 from adapters.warehouses.cube.query import CubeQuery, read_query
 from adapters.warehouses.cube.result import table_of
-from pipeline.errors import QueryTimeout, WarehouseUnavailable
+from pipeline.errors import QueryFailed, QueryTimeout, WarehouseUnavailable
 from pipeline.ports import QueryResult, WarehouseInfo
 from pipeline.records import Quality, QualityKind, Shape, Table, WarehouseConfig
 from pipeline.settings import WarehouseSettings
@@ -22,6 +23,7 @@ from pipeline.settings import WarehouseSettings
 LANGUAGE = "Cube JSON query"
 SERVER_LIMIT = 50_000
 """The most rows that Cube gives for one query, unless it is set up otherwise."""
+LIMIT_EXCEEDED = "limit has been exceeded"
 JSON_FACTOR = 4
 """JSON repeats the names of the members in every row."""
 
@@ -30,13 +32,15 @@ class CubeWarehouse:
     """The ``Warehouse`` port over the Cube REST API.
 
     ``config.config``: ``url`` (required; ``http://host:4000``, or with its base path) and ``token``
-    (sent as the ``Authorization`` header). ``datasets`` may name the cubes and views to read.
+    (sent as the ``Authorization`` header), or ``token_env``, the name of the environment variable
+    that holds it. ``datasets`` may name the cubes and views to read.
     Cancelling a query stops polling for it; Cube drops a query that nobody polls for.
     """
 
     def __init__(self, config: WarehouseConfig, settings: WarehouseSettings) -> None:
-        """Raises ``WarehouseUnavailable`` without a url, or with a row filter: no filter could be
-        enforced on measures that are computed elsewhere."""
+        """Raises ``WarehouseUnavailable`` without a url or without the token that ``token_env``
+        names, and with a row filter: no filter could be enforced on measures that are computed
+        elsewhere."""
         _check(config)
         self._settings = settings
         self._cap = Cap(settings.WAREHOUSE_MAX_ROWS, settings.WAREHOUSE_MAX_BYTES)
@@ -45,7 +49,7 @@ class CubeWarehouse:
         self._api = CubeApi(
             config.id,
             str(config.config["url"]),
-            str(config.config.get("token") or "").strip(),
+            _token(config),
             JSON_FACTOR * settings.WAREHOUSE_MAX_BYTES,
         )
         self._info = WarehouseInfo(
@@ -79,6 +83,14 @@ class CubeWarehouse:
         try:
             async with asyncio.timeout(self._settings.WAREHOUSE_TIMEOUT):
                 rows = await self._api.load({**asked.body, "limit": limit}, asked.text)
+        except QueryFailed as error:
+            if LIMIT_EXCEEDED not in error.reason.lower():
+                raise
+            raise QueryFailed(
+                f"{error.reason.rstrip('.')}: the deployment gives fewer rows than the {limit} "
+                'asked for; write a smaller "limit" into the query, such as 1000',
+                asked.text,
+            ) from error
         except TimeoutError:
             raise QueryTimeout(
                 f"the query ran longer than {self._settings.WAREHOUSE_TIMEOUT:g} s and was given "
@@ -127,7 +139,7 @@ def _check(config: WarehouseConfig) -> None:
     if not str(config.config.get("url") or "").strip():
         raise WarehouseUnavailable(
             f"datasource {config.id!r} names no Cube deployment; set its config to "
-            '{"url": "http://host:4000", "token": "…"}'
+            '{"url": "http://host:4000", "token_env": "CUBE_API_TOKEN"}'
         )
     if config.filter_field.strip():
         raise WarehouseUnavailable(
@@ -135,6 +147,21 @@ def _check(config: WarehouseConfig) -> None:
             f"{config.filter_field.strip()!r}; take the filter away, and restrict what its token "
             "may see instead"
         )
+
+
+def _token(config: WarehouseConfig) -> str:
+    """The token itself, else what the environment variable holds that is named; may be empty."""
+    given = str(config.config.get("token") or "").strip()
+    variable = str(config.config.get("token_env") or "").strip()
+    if given or not variable:
+        return given
+    held = os.environ.get(variable, "").strip()
+    if not held:
+        raise WarehouseUnavailable(
+            f"the token of datasource {config.id!r} is to come from the environment variable "
+            f"{variable}, which is not set; set it where Veridical runs, before `veridical up`"
+        )
+    return held
 
 
 def _row_cap(asked: CubeQuery, table: pa.Table, sent: int) -> Quality | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from adapters.llm import choose
+from adapters.llm import choose, open_model
 from adapters.llm.catalog import DEFAULT_ANTHROPIC, DEFAULT_OPENAI, Limits, limits, listed_window
 from pipeline.errors import BadRequest, ModelAuthError, ModelError, ModelUnreachable
 from pipeline.records import LlmConfig
@@ -138,6 +139,18 @@ async def test_the_operators_limits_win(server: ModelServer) -> None:
     model = await opened(config, OPENAI_BASE_URL=server.openai_url)
     assert (model.info.context_window, model.info.max_output) == (9000, 700)
     await model.close()
+
+
+async def test_a_learnt_window_wins_over_the_servers_and_not_over_the_operators(
+    server: ModelServer,
+) -> None:
+    settings = ModelSettings.model_validate({"OPENAI_BASE_URL": server.openai_url})
+    server.models = [{"id": MODEL, "max_model_len": 32_768}]
+    cases: list[tuple[dict[str, Any], int]] = [({}, 4096), ({"max_input_tokens": 9000}, 9000)]
+    for config, window in cases:
+        model = await asyncio.to_thread(open_model, LlmConfig(config=config), settings, 4096)
+        await model.close()
+        assert model.info.context_window == window
 
 
 @pytest.mark.parametrize("value", [-1, "many", [], {}])

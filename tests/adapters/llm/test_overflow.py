@@ -107,6 +107,72 @@ STATED = {
         4081,
         None,
     ),
+    "openai configured": (
+        "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in "
+        "300111 tokens. Please reduce the length of the messages.",
+        272000,
+        300111,
+    ),
+    "vllm parts": (
+        "You passed 4097 input tokens and requested 1024 output tokens. However, the model's "
+        "context length is only 4096 tokens, resulting in a maximum input length of 3072 tokens. "
+        "Please reduce the length of the input prompt.",
+        4096,
+        4097,
+    ),
+    "bedrock titan": (
+        "400 Bad Request: Too many input tokens. Max input tokens: 8192, request input token "
+        "count: 9512",
+        8192,
+        9512,
+    ),
+    "bedrock nova": (
+        "The model returned the following errors: Input Tokens Exceeded: Number of input tokens "
+        "exceeds maximum length. Please update the input to try again.",
+        None,
+        None,
+    ),
+    "bedrock claude": (
+        "ValidationException: The model returned the following errors: prompt is too long: "
+        "205010 tokens > 200000 maximum",
+        200000,
+        205010,
+    ),
+    "vertex": (
+        "Unable to submit request because the input token count is 40000 but model only supports "
+        "up to 32768. Reduce the input token count and try again.",
+        32768,
+        40000,
+    ),
+    "gemini without parentheses": (
+        "The input token count exceeds the maximum number of tokens allowed 1048576.",
+        1048576,
+        None,
+    ),
+    "fireworks": (
+        "The prompt is too long: 150000, model maximum context length: 131071",
+        131071,
+        150000,
+    ),
+    "cerebras": (
+        "Please reduce the length of the messages or completion. Current length is 9000 while "
+        "limit is 8192",
+        8192,
+        9000,
+    ),
+    "dashscope": ("Range of input length should be [1, 98304]", 98304, None),
+    "tgi inputs": (
+        "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000",
+        4096,
+        5000,
+    ),
+    "ollama truncation off": (
+        "prompt too long; exceeded max context length by 123 tokens",
+        None,
+        None,
+    ),
+    "zhipu": ("Prompt exceeds max length", None, None),
+    "litellm": ("litellm.ContextWindowExceededError: OpenAIException", None, None),
     "reference": ("Please reduce the length of the input prompt", None, None),
     "openai responses": ("Your input exceeds the context window of this model", None, None),
     "bedrock": ("Input is too long for requested model.", None, None),
@@ -133,6 +199,7 @@ def test_overflow_is_recognised_and_its_numbers_are_read(
         "Rate limit reached for gpt-6-sol: Limit 30000, Requested 45000",
         "The model `x` does not exist",
         "max_tokens is too large: 64000. This model supports at most 16384 completion tokens",
+        "Too many tokens, please wait before trying again.",
         "Unsupported parameter: 'max_tokens' is not supported with this model.",
         "messages: text content blocks must be non-empty",
     ],
@@ -177,9 +244,10 @@ def test_the_output_limit_is_read(message: str, limit: int | None) -> None:
         (1024, None, None, 512),
         (1023, None, None, None),
         (4096, 100_000, 10_000, 2048),  # what is left is no smaller than before
-        # a prompt that alone fills the window is not tried again
-        (4096, 8192, 8192, None),
-        (4096, 8192, 9000, None),
+        # stated together, prompt and output are more than the window: half
+        (4096, 8192, 8192, 2048),
+        (4096, 8192, 9000, 2048),
+        (512, 8192, 8203, None),
     ],
 )
 def test_one_retry_after_an_overflow_with_what_the_window_leaves_or_half(

@@ -254,6 +254,24 @@ async def test_a_reply_that_is_only_cut_off_reasoning_is_asked_again_with_room()
     assert [r.max_tokens for r in fake.requests] == [100, 12_388, 12_388]
 
 
+async def test_near_the_end_of_the_window_less_output_is_asked_for() -> None:
+    fake = Fake([ChatReply("a", usage=Usage(20_000, 5)), "b"], info=ModelInfo("x", "m", 16_384))
+    model = FittedModel(fake, reasons=True)
+    long = ask("x" * 40_000, system="", max_tokens=4096)
+    await model.chat(long)
+    half = ask("x" * 20_000, system="", max_tokens=4096)
+    await model.chat(half)
+    by_estimate = int(16_384 * 0.98) - 10_000
+    assert [r.max_tokens for r in fake.requests] == [by_estimate, by_estimate]
+
+
+async def test_room_for_reasoning_that_overflows_is_asked_for_again_with_less() -> None:
+    cut = ChatReply("", StopReason.LENGTH, Usage(0, 100), reasoning="hm")
+    fake = Fake([cut, ContextOverflow("long", 8192, 2000), "a"])
+    assert (await FittedModel(fake).chat(ask())).text == "a"
+    assert [r.max_tokens for r in fake.requests] == [100, 12_388, 6028]
+
+
 # ------------------------------------------------------------ pacing and counting
 
 

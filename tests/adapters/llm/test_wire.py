@@ -143,6 +143,28 @@ def test_odd_shapes_never_crash(odd: Any) -> None:
     assert read_completion(place, payload) == ChatReply("")
 
 
+@pytest.mark.parametrize(
+    ("finish", "stop"),
+    [
+        ("MAX_TOKENS", StopReason.LENGTH),
+        ("model_length", StopReason.LENGTH),
+        ("SAFETY", StopReason.REFUSAL),
+        ("refusal", StopReason.REFUSAL),
+    ],
+)
+def test_stop_reasons_of_compatible_servers_are_known(finish: str, stop: StopReason) -> None:
+    payload = {"choices": [{"finish_reason": finish, "message": {"content": "a"}}]}
+    assert read_completion(Endpoint("X", "http://x"), payload).stop is stop
+
+
+def test_calls_of_tools_that_a_server_read_out_of_the_answer_are_text_again() -> None:
+    calls = [{"type": "function", "function": {"name": "query", "arguments": "{}"}}]
+    for content, text in ((None, json.dumps({"tool_calls": calls})), ("said", "said")):
+        message = {"content": content, "tool_calls": calls}
+        payload = {"choices": [{"finish_reason": "tool_calls", "message": message}]}
+        assert read_completion(Endpoint("X", "http://x"), payload).text == text
+
+
 async def test_content_in_parts_is_joined(server: ModelServer, gpt: OpenedModel) -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     answer = completion()

@@ -70,7 +70,7 @@ async def test_every_listed_table_can_be_sampled(make_file: Maker, opened: Opene
     samples = {t.name: await warehouse.sample(t.name, 1) for t in await warehouse.tables()}
     assert samples == {
         'a b.sel"ect': [{"from": 1, "x.y": "v"}],
-        "main.data.csv": [],
+        'main."data.csv"': [],
         "main.w": [{"d": "2024-01-01"}],
     }
     with pytest.raises(QueryFailed, match="no table"):

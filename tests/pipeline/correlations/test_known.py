@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from pipeline.correlations.known import KnownPair, KnownPairs, know_pairs
-from pipeline.correlations.overlap import Overlap
-from pipeline.errors import ToolError
-from pipeline.records import KeyColumn, KeyPair, Table
+from pipeline.correlations.overlap import Overlap, PairStatus
+from pipeline.errors import StoreUnavailable, ToolError
+from pipeline.records import KeyColumn, KeyPair, MeasuredPair, Table
 from tests.servers.shop import Warehouses
 
 
@@ -134,3 +136,61 @@ async def test_measuring_stops_when_its_time_is_over(warehouses: Warehouses) -> 
     assert {pair.measured for pair in known.pairs} == {"not measured within 0 s"}
     with pytest.raises(ToolError, match="not measured within 0 s"):
         await known.between("shop", "crm")
+
+
+class Kept:
+    """A ``PairStore`` in memory."""
+
+    def __init__(self, broken: bool = False) -> None:
+        self.pairs: list[MeasuredPair] = []
+        self.broken = broken
+
+    async def measured(self) -> list[MeasuredPair]:
+        if self.broken:
+            raise StoreUnavailable("gone")
+        return self.pairs
+
+    async def keep_measured(self, pairs: Sequence[MeasuredPair]) -> None:
+        if self.broken:
+            raise StoreUnavailable("gone")
+        self.pairs += pairs
+
+
+async def test_what_indexing_has_measured_is_not_asked_again(warehouses: Warehouses) -> None:
+    tables, store = await all_tables(warehouses), Kept()
+    first = await know_pairs([], tables, warehouses, store=store)
+    for warehouse in warehouses.values():
+        await warehouse.close()
+    again = await know_pairs([], tables, warehouses, store=store)
+    assert again == first
+    assert len(store.pairs) == len(first.pairs)
+    anew = await know_pairs([], tables, warehouses, store=store, anew=True)
+    assert {pair.status for pair in anew.pairs} == {PairStatus.UNKNOWN}
+    assert len(store.pairs) == len(first.pairs), "what could not be measured is not kept"
+
+
+async def test_a_kept_pair_counts_the_other_way_round_too(warehouses: Warehouses) -> None:
+    store = Kept()
+    left, right = key("crm", "main.contacts", "x"), key("shop", "main.customers", "y")
+    store.pairs = [
+        MeasuredPair(
+            left=left, right=right, asked_left=10, found_left=9, asked_right=20, found_right=3,
+            measured_at=datetime(2026, 1, 1, tzinfo=UTC),
+        )
+    ]  # fmt: skip
+    declared = KeyPair(left=right, right=left)
+    known = await know_pairs([declared], [], warehouses, store=store)
+    assert [pair.measured for pair in known.pairs] == [Overlap(20, 3, 10, 9)]
+
+
+async def test_a_store_that_fails_costs_nothing_but_time(warehouses: Warehouses) -> None:
+    tables = await all_tables(warehouses)
+    known = await know_pairs([], tables, warehouses, store=Kept(broken=True))
+    assert (await known.between("shop", "crm"))["confirmed"]
+
+
+def test_prohibitions_are_bounded() -> None:
+    rejected = [KnownPair(PAIR, False, Overlap(9, 0, 9, 0))] * 4
+    assert KnownPairs(tuple(rejected)).prohibitions(limit=3)[3:] == [
+        "and 1 more, which get_correlations tells"
+    ]

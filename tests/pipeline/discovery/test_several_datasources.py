@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from adapters.embeddings.hashing import HashingEmbedder
-from adapters.warehouses import open_warehouse
+from adapters.warehouses import OpenWarehouse, open_warehouse
 from pipeline.discovery import DiscoveryDeps, discover
-from pipeline.errors import BadRequest, WarehouseUnavailable
-from pipeline.packs import load_pack, new_project
+from pipeline.errors import BadRequest, EmptyWarehouse, WarehouseUnavailable
+from pipeline.packs import load_pack, new_project, validate_pack
 from pipeline.ports import ChatRequest
 from pipeline.prompting import read_block, read_json_block
 from pipeline.records import (
@@ -23,6 +24,7 @@ from pipeline.records import (
     KeyPair,
     Project,
     RunStepType,
+    RunType,
     Status,
     StepAction,
     WarehouseConfig,
@@ -235,6 +237,154 @@ async def test_a_cube_alone_is_no_discovery(world: World) -> None:
     with pytest.raises(BadRequest, match="'sales' is a cube and cannot anchor a run"):
         await discover(world.run(), world.project, world.deps)
     await cube.close()
+
+
+# ---------------------------------------------------------------- packs of datasources
+
+CRM_PACK: dict[str, Any] = {
+    "pack": {
+        "slug": "crm-pack",
+        "name": "CRM",
+        "categories": [{"id": "b2b", "name": "B2B"}, {"id": "b2c", "name": "B2C"}],
+        "prompts": {
+            "base": {
+                "base_context": "{{PROFILE}}",
+                "exploration": "Contacts of {{DATASET}} in {{DIALECT}}, {{REF:contacts}}: "
+                "{{SCHEMA_INFO}} {{ANALYSIS_AREAS}}",
+                "recommendations": "{{INSIGHTS_DATA}}",
+            },
+            "categories": {"b2c": {"exploration_context": "They are people."}},
+        },
+        "analysis_areas": {
+            "base": [
+                {
+                    "id": id_,
+                    "name": id_.title(),
+                    "keywords": ["trend"],
+                    "prompt": f"{id_} of {{{{DATASET}}}}: {{{{QUERY_RESULTS}}}}",
+                }
+                for id_ in ("contacts", "trends")
+            ]
+        },
+    }
+}
+
+
+def packed(world: World) -> None:
+    """The CRM and the cube get packs of their own, the CRM a profile too."""
+    shop, crm, sales = world.shop.configs
+    crm = crm.model_copy(update={"category": "b2c", "profile": {"since": "<2019>"}})
+    packs = {"crm": validate_pack(CRM_PACK), "sales": load_pack("measures")}
+    world.project = new_project("Shop", load_pack("general"), [shop, crm, sales], packs=packs)
+    world.project.validation_enabled = False
+    world.roles["explorer"] = lambda request: (
+        {"query": "SELECT count(*) AS n FROM customers", "query_purpose": "trend of mix"}
+        if len(request.messages) == 1
+        else {"done": True}
+    )
+
+
+def asked_areas(world: World) -> list[dict[str, Any]]:
+    requests = world.requests("analyst")
+    return [read_json_block(request.messages[0].content, "area") for request in requests]
+
+
+async def test_a_pack_of_a_datasource_takes_part_in_the_run(world: World) -> None:
+    packed(world)
+    run = world.run().model_copy(update={"areas": []})
+    result = await discover(run, world.project, world.deps)
+    system = world.requests("explorer")[0].system
+    areas = [line.split(" ")[1] for line in (read_block(system, "areas") or "").splitlines()]
+    assert areas == [
+        *("trends", "contacts", "crm_trends", "segments", "anomalies", "data_quality"),
+        *("measure_movement", "measure_mix"),
+    ]
+    _, _, crm = system.partition("# The datasource crm")
+    assert 'Contacts of all datasets of crm in duckdb, "contacts": (in the block `catalog`' in crm
+    assert "(in the block `areas`: contacts, crm_trends)" in crm
+    assert crm.index("They are people.") < crm.index("# The datasource sales")
+    assert system.count("<catalog>") == 1
+    for role in ("explorer", "analyst", "recommender"):
+        for request in world.requests(role):
+            assert r'"since": "\u003c2019\u003e"' in request.system
+    analysed = {area["id"]: area.get("datasource_id", "") for area in asked_areas(world)}
+    assert {"trends": "", "contacts": "crm", "measure_mix": "sales"}.items() <= analysed.items()
+    told = [request.messages[0].content for request in world.requests("analyst")]
+    assert sum("contacts of all datasets of crm:" in text for text in told) == 1
+    assert "crm_trends-1" in {insight.ref for insight in result.insights}
+    assert result.run_type is RunType.FULL
+
+
+async def test_areas_of_a_datasource_can_be_selected(world: World) -> None:
+    packed(world)
+    run = world.run().model_copy(update={"areas": ["crm_trends"]})
+    await discover(run, world.project, world.deps)
+    assert [area["id"] for area in asked_areas(world)] == ["crm_trends"]
+
+
+async def test_what_belongs_to_a_broken_datasource_leaves_with_it(world: World) -> None:
+    packed(world)
+    await world.shop.warehouses["crm"].close()
+    result = await discover(world.run().model_copy(update={"areas": []}), world.project, world.deps)
+    system = world.requests("explorer")[0].system
+    assert "# The datasource crm" not in system
+    assert "2019" not in system
+    assert "contacts" not in (read_block(system, "areas") or "")
+    assert result.run_type is RunType.PARTIAL
+    assert result.summary.errors[0].startswith("datasource 'crm' is left out")
+
+
+async def test_a_run_of_areas_that_nothing_is_left_of_says_why(world: World) -> None:
+    packed(world)
+    world.deps.left_out = {"crm": "gone"}
+    run = world.run().model_copy(update={"areas": ["contacts"]})
+    with pytest.raises(BadRequest, match="belongs to a datasource that cannot be read: crm"):
+        await discover(run, world.project, world.deps)
+
+
+@pytest.mark.parametrize("primary", [False, True])
+async def test_a_datasource_without_tables_is_left_out_unless_it_is_the_primary(
+    world: World, tmp_path: Path, primary: bool
+) -> None:
+    duckdb.connect(str(tmp_path / "empty.duckdb")).close()
+    config = WarehouseConfig(id="empty", config={"path": str(tmp_path / "empty.duckdb")})
+    opened, others = open_warehouse(config, WarehouseSettings()), world.shop.warehouses
+    both: dict[str, OpenWarehouse] = {"empty": opened}
+    world.deps.warehouses = both | others if primary else others | both
+    world.deps.catalog = CatalogCore(world.deps.warehouses, HashingEmbedder())
+    running = discover(world.run(), world.project, world.deps)
+    if primary:
+        with pytest.raises(EmptyWarehouse, match="primary datasource 'empty' has no table"):
+            await running
+    else:
+        assert "'empty' is left out: it has no table" in (await running).summary.errors[0]
+    await opened.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "source", "advice"),
+    [
+        ("SELECT 1", "nope", "no datasource 'nope'; the ids are: shop, crm, sales"),
+        ("SELECT * FROM contacts", "shop", "not in datasource 'shop' but in crm: main.contacts"),
+        ("SELECT * FROM main.contacts", "", "pass the values you need into the other query as a"),
+        ("SELECT * FROM crm.contacts", "shop", "but in crm: main.contacts"),
+        ("SELECT * FROM crm.main.contacts", "shop", "but in crm: main.contacts"),
+        ("SELECT 1 FROM customers, orders", "shop", "but in sales: orders"),
+        ("SELECT * FROM customers", "crm", "but in shop: main.customers"),
+    ],
+)
+async def test_another_source_s_table_is_answered_with_advice(
+    world: World, query: str, source: str, advice: str
+) -> None:
+    asked = {"query": query, "datasource_id": source} if source else {"query": query}
+    world.roles["explorer"] = lambda request: (
+        asked if len(request.messages) == 1 else {"done": True}
+    )
+    await discover(world.run(), world.project, world.deps)
+    assert advice in world.desk.exploration[0].error
+    assert world.desk.exploration[0].fix_attempts == 0
+    told = read_json_block(world.requests("explorer")[1].messages[-1].content, "step_result")
+    assert advice in told["error"]
 
 
 async def test_a_demoted_warehouse_cannot_be_the_primary(world: World) -> None:

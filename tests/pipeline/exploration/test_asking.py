@@ -59,19 +59,60 @@ async def test_after_four_attempts_the_run_fails(lab: Lab) -> None:
     assert len(model.requests) == 5
 
 
+Q1 = '{"query": "SELECT 1"}'
+ODD: list[Any] = [
+    # read as they are meant
+    f'<think>{{"done": true}}</think>{Q1}',
+    f"<think>no close {Q1}",
+    f'no open {{"done": true}}</think>```json\n{Q1}\n```',
+    f'<reasoning>{{"done": true}} {{</reasoning>[{{"done": true}}, {Q1}]',
+    {"tool_calls": [{"function": {"name": "query_data", "arguments": Q1}}]},
+    {"name": "query_data", "input": {"query": "SELECT 1", "purpose": "p"}},
+    {"action": "query_data", "query": "SELECT 1", "thinking": "old"},
+    ChatReply("", reasoning=Q1),
+    {"query": "SELECT 1", "lookup_schema": [], "search_tables": None, "done": False},
+    # answered with what is wrong, or what is known
+    {"search_tables": "x", "search_top_k": "all"},
+    {"lookup_schema": [f"t{i}" for i in range(2_000)]},
+    {"lookup_schema": "main.flights", "datasource_id": "nope"},
+    {"get_correlations": {"a": "x", "b": "y"}},
+    query("SELECT 1", datasource_id="nope"),
+    query("SELECT \0", query_purpose="p" * 100_000),
+    DONE,
+]
+WILD = ["x" * 1_000_000, '{"query": "\ud83d', "\ud83d", '{"a":' * 10_000, "{" * 1_000]
+
+
 async def test_every_kind_of_misbehaviour_in_one_run_still_finishes(lab: Lab) -> None:
-    script: list[Any] = []
-    for reply in UNUSABLE:
-        script += [reply, query(f"SELECT {len(script)}")]
-    script += [
-        *('<think>{"done": true}</think>{"search_tables": "x"}', query("BROKEN"), ""),
-        *(query("SELECT 1", datasource_id="nope"), {"lookup_schema": [f"t{i}" for i in range(20)]}),
-        *({"get_correlations": {"a": "x", "b": "y"}}, DONE, [DONE][0]),
-    ]
-    found = await lab.explore(ScriptedModel(script), Budget(max_steps=60, min_steps=15))
+    script: list[Any] = [query("BROKEN"), "the fixer has no idea"]
+    for number, reply in enumerate([*UNUSABLE, *WILD]):
+        script += [reply, query(f"SELECT {number}")]
+    script += [*ODD, ContextOverflow("too long", 10_000, 8_000), *["prose"] * 3, DONE]
+    model = ScriptedModel(script)
+    found = await lab.explore(model, Budget(max_steps=60, min_steps=31))
     assert found.completed
     assert found.message == "seen enough"
-    assert [s.step for s in found.steps] == list(range(1, len(found.steps) + 1))
+    steps = 1 + len(UNUSABLE) + len(WILD) + len(ODD) + 1
+    assert [s.step for s in found.steps] == list(range(1, steps + 1))
+    assert [s.step for s in found.steps if s.action == "complete_rejected"] == [steps - 1]
+    queried = [s.step for s in found.steps if s.succeeded]
+    assert queried == [*range(2, 24), 29], "the odd ones are read as they are meant"
+    for request in model.requests:
+        assert all(text.strip() and text.encode() for text in texts(request))
+    answers = [m.content for m in model.requests[-1].messages if m.role == "user"]
+    assert max(map(len, answers)) < 5_000
+
+
+@pytest.mark.parametrize(
+    ("wild", "kept"),
+    [("x" * 1_000_000, "x" * 19_999 + "…"), ("no \ud83d json", "no \ufffd json")],
+)
+async def test_a_reply_that_ran_wild_is_kept_so_that_it_can_be_sent(
+    lab: Lab, wild: str, kept: str
+) -> None:
+    model = ScriptedModel([wild, DONE])
+    await lab.explore(model)
+    assert model.requests[1].messages[1] == Message("assistant", kept)
 
 
 @pytest.mark.parametrize(
@@ -153,10 +194,10 @@ async def test_an_overflow_is_retried_once_with_the_room_that_is_left(lab: Lab) 
 
 async def test_an_overflow_of_unknown_size_is_retried_with_less_history(lab: Lab) -> None:
     before = [query(f"SELECT {i}") for i in range(4)]
-    model = ScriptedModel([*before, ContextOverflow("too long"), DONE])
+    model = ScriptedModel([*before, ContextOverflow("too long"), query("SELECT 5"), DONE])
     assert (await lab.explore(model)).completed
-    full, less = model.requests[4], model.requests[5]
-    assert less.max_tokens == 2048
+    full, less, after = model.requests[4:]
+    assert (less.max_tokens, after.max_tokens) == (2048, 4096)
     assert texts(less) == [texts(full)[0], *texts(full)[5:]]
 
 

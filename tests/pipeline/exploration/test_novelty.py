@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipeline.errors import VectorsUnavailable
 from pipeline.exploration.loop import Budget
@@ -92,6 +94,19 @@ def test_without_an_index_the_rule_is_never_armed() -> None:
     assert novelty.fallback == "no step index"
 
 
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.sampled_from([NEW, REPEAT, UNJUDGED]), max_size=12), st.booleans())
+def test_the_rule_stands_down_or_needs_three_repeats_at_the_end(
+    seen: list[Judgement], armed: bool
+) -> None:
+    novelty = Novelty(armed=armed)
+    for judgement in seen:
+        novelty.observe(judgement)
+    judged = [judgement for judgement in seen if judgement is not UNJUDGED]
+    measured_out = judged[-3:] == [REPEAT] * 3 or seen[-3:] == [UNJUDGED] * 3 or not armed
+    assert (novelty.ruling() is Ruling.ALLOWED) == measured_out
+
+
 # ---------------------------------------------------------------- within a run
 
 DONE = {"done": True}
@@ -136,6 +151,34 @@ async def test_steps_are_scored_once_the_run_is_past_the_floor(lab: Lab) -> None
     assert rejected(steps) == [3]
     assert steps[2].reject_reason.startswith("unproven")
     assert steps[-1].step == 7
+
+
+@pytest.mark.parametrize("floor", [0, 1, 4, 9])
+@pytest.mark.parametrize("same", [True, False])
+async def test_the_rule_can_only_make_a_run_longer(lab: Lab, floor: int, same: bool) -> None:
+    script: list[Any] = []
+    for number in range(20):
+        script += [query("SELECT 1" if same else f"SELECT {number}"), DONE]
+    with_rule = await run(lab, list(script), min_steps=floor)
+    assert lab.index
+    lab.index.steps.clear()
+    budget = Budget(max_steps=20, min_steps=floor)
+    without = (await lab.explore(ScriptedModel(list(script)), budget)).steps
+    assert len(with_rule) > len(without) >= floor
+    assert len(with_rule) <= 20
+
+
+async def test_a_first_query_against_each_source_has_no_neighbour_and_is_new(lab: Lab) -> None:
+    lab.warehouses["b"] = MemoryWarehouse(answer_all, WarehouseInfo("b", "duckdb"))
+    repeats = [query("SELECT 1")] * 4
+    steps = await run(lab, [*repeats, query("SELECT 9", datasource_id="b"), DONE], max_steps=6)
+    assert steps[-1].reject_reason.startswith("productive")
+
+
+async def test_a_retry_is_never_a_repeat_of_the_failed_attempt(lab: Lab) -> None:
+    failing = [query("BROKEN 1"), "no repair"]
+    steps = await run(lab, [*failing, *failing, query("SELECT 1"), DONE], max_steps=4)
+    assert steps[-1].reject_reason.startswith("productive")
 
 
 async def test_max_steps_is_unaffected(lab: Lab) -> None:

@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import ModelUnreachable, StoreUnavailable, WarehouseUnavailable
+from pipeline.errors import (
+    EmptyWarehouse,
+    ModelUnreachable,
+    StoreUnavailable,
+    UnsafeSql,
+    WarehouseUnavailable,
+)
 from pipeline.records import IndexOrigin, IndexPhase, TimeSpan
+from pipeline.schema import indexing
 from pipeline.schema.cache import CatalogCore
 from pipeline.schema.describing import ModelDescriber
 from pipeline.schema.indexing import Indexer
@@ -120,12 +127,51 @@ async def test_an_unchanged_table_is_not_read_again_unless_the_cache_is_skipped(
     desk.warehouse.listed[1] = table("main.shops", "id INT", "name", "opened DATE", rows=3)
     again = desk.indexer()
     await again.index()
-    assert desk.warehouse.sampled[3:] == ["main.shops"]
-    assert again.reused == 2
-    assert desk.kept("main.orders").table.row_count == 2_000, "the listing is always today's"
-    assert len(desk.kept("main.orders").table.sample_rows) == 5
+    assert desk.warehouse.sampled[3:] == ["main.orders", "main.shops"], "rows, columns"
+    assert again.reused == 1
+    assert desk.kept("main.orders").table.row_count == 2_000
     await desk.indexer(skip_cache=True).index()
-    assert len(desk.warehouse.sampled) == 3 + 1 + 3
+    assert len(desk.warehouse.sampled) == 3 + 2 + 3
+
+
+async def test_a_dropped_table_disappears_and_a_new_one_is_read() -> None:
+    desk = Desk()
+    await desk.indexer().index()
+    desk.warehouse.listed = [ORDERS, table("main.new", "a"), EMPTY]
+    again = desk.indexer()
+    assert (await again.index()).table_count == 3
+    assert set(desk.store.rows["default"]) == {"main.orders", "main.new", "main.empty"}
+    assert (again.reused, desk.warehouse.sampled[3:]) == (2, ["main.new"])
+
+
+async def test_a_warehouse_without_tables_is_told_and_keeps_nothing() -> None:
+    desk = Desk()
+    desk.warehouse.listed = []
+    with pytest.raises(EmptyWarehouse, match="no table that can be read"):
+        await desk.indexer().index()
+    assert not desk.store.runs
+
+
+async def test_a_table_that_no_query_may_name_is_told() -> None:
+    desk = Desk()
+    desk.warehouse.broken["query"] = UnsafeSql("it looks like a data file")
+    run = await desk.indexer().index()
+    assert run.failed == {
+        "main.orders": "no query can name it: it looks like a data file; read it through a view"
+    }
+    assert len(desk.kept("main.orders").table.sample_rows) == 5
+
+
+async def test_only_so_many_tables_are_embedded_the_largest_first_and_archives_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(indexing, "LINES_AT_MOST", 3)
+    big_log = table("main.big_log", "a", rows=10**9)
+    desk = Desk(ORDERS, SHOPS, EMPTY, big_log, table("main.view", "a", rows=-1))
+    indexer = desk.indexer()
+    await indexer.index()
+    assert indexer.postponed == 2
+    assert [line.partition(".")[0] for line in desk.embedder.lines] == ["view", "orders", "shops"]
 
 
 async def test_a_table_that_failed_and_one_that_a_lookup_sampled_are_read_in_full() -> None:
@@ -183,6 +229,26 @@ async def test_a_model_may_describe_the_tables() -> None:
     assert desk.kept("main.orders").table.description.startswith("One row of")
     assert desk.kept("main.noted").table.description == "Noted already."
     assert len(model.requests) == 1
+
+
+async def test_a_description_is_paid_for_once_while_the_columns_are_the_same() -> None:
+    model = ScriptedModel(lambda r: f"Text {len(model.requests)}.")
+    describer = partial(ModelDescriber, model)
+    desk = Desk(ORDERS, SHOPS)
+    await desk.indexer().index()
+    await desk.indexer(describer=describer).index()
+    assert len(model.requests) == 2, "tables that were read before are described too"
+    assert len(desk.warehouse.sampled) == 2, "but not read again for it"
+    desk.warehouse.listed = [
+        ORDERS.model_copy(update={"row_count": 7}),
+        table("main.shops", "id INT", "other"),
+    ]
+    await desk.indexer(describer=describer).index()
+    assert len(model.requests) == 3
+    assert desk.kept("main.orders").table.description in {"Text 1.", "Text 2."}
+    assert desk.kept("main.shops").table.description == "Text 3."
+    await desk.indexer(skip_cache=True).index()
+    assert desk.kept("main.shops").table.description == "Text 3."
 
 
 async def test_a_description_that_fails_never_loses_a_table() -> None:

@@ -55,6 +55,15 @@ async def test_what_does_not_count_any_more_is_read_anew() -> None:
     assert await names(core(store, warehouse)) == ["main.orders", "main.shops"]
 
 
+async def test_that_there_was_no_table_is_not_kept() -> None:
+    store, warehouse = MemorySchemas(), MemoryWarehouse()
+    assert await names(core(store, warehouse)) == []
+    assert not store.runs
+    store.rows["default"] = {}
+    warehouse.listed = [ORDERS]
+    assert await names(core(store, warehouse)) == ["main.orders"]
+
+
 async def test_skip_cache_asks_the_warehouse_and_keeps_the_new_reading() -> None:
     store, warehouse = MemorySchemas(), MemoryWarehouse(ORDERS)
     await core(store, warehouse).load()
@@ -64,6 +73,23 @@ async def test_skip_cache_asks_the_warehouse_and_keeps_the_new_reading() -> None
     assert await names(catalog) == ["main.orders", "main.shops"]
     assert await names(core(store, warehouse)) == ["main.orders", "main.shops"]
     assert warehouse.listings == 2
+
+
+async def test_of_tables_that_have_not_changed_what_the_index_found_stays() -> None:
+    store, warehouse = MemorySchemas(), MemoryWarehouse(ORDERS, SHOPS)
+    await core(store, warehouse).lookup(["orders", "shops"])
+    kept = store.rows["default"]
+    span = TimeSpan(column="day", first="2024-01-01", last="2024-12-31")
+    for row in kept.values():
+        row.table.description, row.table.time_span = "by a model", span
+    store.counts = False
+    warehouse.listed = [ORDERS, SHOPS.model_copy(update={"row_count": 4})]
+    catalog = core(store, warehouse)
+    told = {t.name: (t.description, t.time_span) for t in await catalog.tables()}
+    assert told == {"main.orders": ("by a model", span), "main.shops": ("by a model", None)}
+    assert not any(table.sample_rows for table in await catalog.tables())
+    await catalog.lookup(["orders", "shops"])
+    assert warehouse.sampled == ["main.orders", "main.shops", "main.shops"]
 
 
 async def test_skip_cache_keeps_descriptions_of_tables_that_are_the_same() -> None:
@@ -94,6 +120,14 @@ async def test_a_table_that_failed_in_the_index_is_tried_again() -> None:
     [found] = (await core(store, warehouse).lookup(["orders"])).tables
     assert len(found.sample_rows) == 3
     assert warehouse.sampled == ["main.orders"] * 2
+
+
+async def test_a_lookup_tells_why_a_table_has_no_sample_rows() -> None:
+    warehouse = MemoryWarehouse(ORDERS, SHOPS, broken={"main.shops": NO_RIGHT})
+    orders, shops = (await core(None, warehouse).lookup(["orders", "shops"])).tables
+    assert (orders.error, len(orders.sample_rows)) == ("", 3)
+    assert (shops.error, shops.sample_rows) == ("no right to read", [])
+    assert shops.description.startswith("It cannot be read: no right to read. 2 columns, 3 rows.")
 
 
 async def test_a_lookup_tells_what_the_table_is() -> None:

@@ -69,6 +69,18 @@ async def test_equal_scores_come_in_the_order_of_their_names() -> None:
     assert [hit.table for hit in hits] == ["s.a", "s.b", "s.c"]
 
 
+async def test_twice_as_many_as_wanted_are_taken_by_meaning_before_size_and_words_count() -> None:
+    near = [table(f"s.customer_{n}", "x", rows=1) for n in range(4)]
+    huge = table("s.zz", "shop", rows=10**9)
+    finder = TableSearch([*near, huge], CountingEmbedder())
+    hits = await finder.search("customer shop", 2)
+    assert [hit.table for hit in hits] == ["s.customer_0", "s.customer_1"]
+    assert [hit.score for hit in hits] == [1.02, 1.02]
+    hits = await finder.search("customer shop", 3)
+    assert [(hits[0].table, hits[0].score)] == [("s.customer_0", 1.02)]
+    assert (await finder.search("shop", 1))[0].score == 1.47, "0.05 a power of ten, 0.02 a word"
+
+
 async def test_at_most_thirty_hits() -> None:
     assert len(await TableSearch(MANY[:50], CountingEmbedder()).search("col", 500)) == 30
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +12,40 @@ import pytest
 from pipeline.errors import UnsafeSql
 from pipeline.sql.functions import function_names
 from pipeline.sql.guard import DIALECTS, check_read_only
-from pipeline.sql.tenant import apply_filter
 
 CASES = Path(__file__).parent / "cases"
 
 
-def cases(kind: str) -> list[tuple[str, str]]:
-    every = json.loads((CASES / "every.json").read_text(encoding="utf-8"))[kind]
-    own = {d: json.loads((CASES / f"{d}.json").read_text(encoding="utf-8"))[kind] for d in DIALECTS}
-    return [(dialect, sql) for dialect in DIALECTS for sql in own[dialect] + every]
+def cases(kind: str, dialect: str) -> list[str]:
+    """Thousands: the cases of a dialect are judged in one test, which names the misjudged."""
+    files = (CASES / f"{dialect}.json", CASES / "every.json")
+    return [sql for file in files for sql in json.loads(file.read_text(encoding="utf-8"))[kind]]
 
 
-@pytest.mark.parametrize(("dialect", "sql"), cases("refused"))
-def test_what_may_write_lock_wait_or_leave_the_warehouse_is_refused(dialect: str, sql: str) -> None:
-    with pytest.raises(UnsafeSql) as refusal:
+def refusal_of(sql: str, dialect: str) -> str:
+    """The guard's reason; "" when it lets the query run."""
+    try:
         check_read_only(sql, dialect)
-    assert 10 < len(refusal.value.reason) < 1000
+    except UnsafeSql as refusal:
+        return refusal.reason
+    return ""
 
 
-@pytest.mark.parametrize(("dialect", "sql"), cases("allowed"))
-def test_reading_and_alarming_names_are_allowed(dialect: str, sql: str) -> None:
-    checked = check_read_only(sql, dialect)
-    assert ";" not in checked.replace("it's", "") or "'" in checked
-    again = check_read_only(checked, dialect)
-    assert again.replace("`", "") == checked.replace("`", "")
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_may_write_lock_wait_or_leave_the_warehouse_is_refused(dialect: str) -> None:
+    reasons = {sql: refusal_of(sql, dialect) for sql in cases("refused", dialect)}
+    assert {sql: why for sql, why in reasons.items() if not 10 < len(why) < 1000} == {}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_reading_and_alarming_names_are_allowed(dialect: str) -> None:
+    asked = cases("allowed", dialect)
+    reasons = {sql: refusal_of(sql, dialect) for sql in asked}
+    assert {sql: why for sql, why in reasons.items() if why} == {}
+    checked = [check_read_only(sql, dialect) for sql in asked]
+    assert [sql for sql in checked if ";" in sql.replace("it's", "") and "'" not in sql] == []
+    again = [check_read_only(sql, dialect) for sql in checked]
+    assert [s.replace("`", "") for s in again] == [s.replace("`", "") for s in checked]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -154,6 +163,12 @@ def test_a_qualified_extra_function_allows_no_other_schema() -> None:
         ("EXPLAIN SELECT 1", "send the query itself"),
         ("PIVOT t ON k USING sum(v)", r"SELECT \* FROM table PIVOT"),
         ("SELECT * FROM (SUMMARIZE t)", "select the aggregates"),
+        ("SELECT * FROM (SHOW TABLES)", "SHOW is not a query; use lookup_schema"),
+        ("SELECT * FROM a.b.c.d", "named by catalog, schema and table"),
+        ("SELECT * FROM file('x')", r"file\(...\) is not a table function"),
+        ("SELECT a <=> b FROM t", "list_cosine_distance"),
+        ("SELECT -- nothing", "selects nothing"),
+        ("SELECT a ~<>~ b FROM t", "cannot be parsed"),
     ],
 )
 def test_the_reason_tells_the_author_what_to_change(sql: str, words: str) -> None:
@@ -167,8 +182,9 @@ def test_a_clause_that_the_dialect_lacks_is_refused_rather_than_left_out() -> No
 
 
 def test_a_json_key_with_a_dot_is_refused_rather_than_read_as_a_path() -> None:
-    with pytest.raises(UnsafeSql, match="write the JSON key"):
-        check_read_only("SELECT j ->> 'a.b' FROM t", "duckdb")
+    for key in ("a.b", "a[0]", "a*b", "a:b"):
+        with pytest.raises(UnsafeSql, match="write the JSON key"):
+            check_read_only(f"SELECT j ->> '{key}' FROM t", "duckdb")
     assert check_read_only("SELECT j ->> '$.\"a.b\"' FROM t", "duckdb").count("a.b") == 1
 
 
@@ -194,6 +210,11 @@ def test_a_json_key_with_a_dot_is_refused_rather_than_read_as_a_path() -> None:
         ("duckdb", "DATE_ADD(d, b)"),
         ("duckdb", "JSON_EXTRACT_STRING(j, '$.a')"),
         ("duckdb", "'a'.UPPER().LOWER()"),
+        ("duckdb", "JSON_EXTRACT(j, 'a.b')"),
+        ("duckdb", "JSON_KEYS(j -> '$.a' -> '$.b')"),
+        ("databricks", "COLLATE(a, 'UTF8_LCASE')"),
+        ("redshift", "COLLATE(a, 'case_insensitive')"),
+        ("tsql", "SUSER_NAME()"),
         ("postgres", "TO_DATE(a, 'YYYY')"),
     ],
 )
@@ -227,12 +248,19 @@ EXPRESSIONS = [
     "if(true, 1, 2), ifnull(null, 3), nullif(1, 1), coalesce(null, 4), greatest(1, 5), xor(5, 1)",
     "split_part('a,b', ',', 2), position('b' in 'abc'), instr('abc', 'c'), trim('x' from 'xa')",
     "extract(week from date '2024-03-05'), date_part('dow', date '2024-03-05'), interval 3 day * 2",
+    "json_array_length(j -> 'a'), count(j -> 'a') OVER (), coalesce(j -> 'z', j -> 'c')",
+    "json_extract(j, 'p.q'), json_extract(j, '$.a[1]'), json_extract_string(j, 'p.q') || '!'",
+    "[1.0, 2.0] <-> [2.0, 3.0], list_cosine_distance([1.0, 2.0], [2.0, 1.0])",
+    "-7 // 2, 2 ** 3 ** 2, -2 ** 2, 5 & 3 | 4, 1 << 2 + 1, not 1 = 2, 10 - 5 - 2, 100 / (10 / 2)",
+    "'hello'[2:3], [1, 2, 3][-1], [1, 2, 3][:-2], 'ab' similar to 'a.', 'x' ^@ 'x', 'a' glob '?'",
 ]
 
 
 @pytest.mark.parametrize("expressions", EXPRESSIONS)
 def test_what_runs_answers_as_what_was_written(expressions: str) -> None:
-    written = f"SELECT {expressions} FROM (VALUES (1), (2), (2)) AS v(x)"
+    rows = """(SELECT 1 AS x, '{"a": [1, 2], "c": "v", "p.q": 5}'::JSON AS j UNION ALL
+        SELECT i, '{"a": [3], "p.q": 6}' FROM (VALUES (2), (2)) AS two(i))"""
+    written = f"SELECT {expressions} FROM {rows} AS v ORDER BY ALL"
     with duckdb.connect() as connection:
         expected = connection.execute(written).fetchall()
         assert connection.execute(check_read_only(written, "duckdb")).fetchall() == expected
@@ -292,20 +320,3 @@ def test_every_list_of_functions_is_lower_case_and_holds_nothing_that_acts(diale
         "ai_query",
     }
     assert not acting & names.scalar
-
-
-def test_guard_and_filter_together_take_a_few_milliseconds_a_query() -> None:
-    sql = (
-        "WITH m AS (SELECT DATE_TRUNC('month', o.day) AS month, c.region, SUM(o.amount) AS total "
-        "FROM shop.orders AS o JOIN shop.customers AS c ON c.id = o.customer_id WHERE o.day >= "
-        "DATE '2024-01-01' GROUP BY 1, 2) SELECT month, region, total, total - LAG(total) OVER "
-        "(PARTITION BY region ORDER BY month) AS change, CASE WHEN total > 100 THEN 'big' ELSE "
-        "'small' END AS size FROM m WHERE EXISTS (SELECT 1 FROM shop.regions AS r WHERE r.name = "
-        "m.region) ORDER BY month, total DESC LIMIT 50"
-    )
-    taken: list[float] = []
-    for _ in range(30):
-        started = time.thread_time()
-        apply_filter(check_read_only(sql, "duckdb"), "duckdb", "tenant", "a")
-        taken.append(time.thread_time() - started)
-    assert min(taken) < 0.012  # 2 ms on a quiet machine

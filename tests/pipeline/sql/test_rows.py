@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import ipaddress
 import json
 import math
-import time as clock
 import uuid
 from array import array
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum
@@ -17,14 +18,13 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import bson
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.sql.rows import MAX_DEPTH, normalise, rows_of, unique_names
+from pipeline.sql.rows import MAX_DEPTH, normalise, unique_names
 
 relativedelta: Any = importlib.import_module("dateutil.relativedelta").relativedelta
 pd: Any = importlib.import_module("pandas")  # without its stubs: only three values are used
@@ -69,6 +69,14 @@ class Unread(Mapping[str, int]):
     def __len__(self) -> int:
         return 1
 
+
+@dataclass
+class Point:
+    x: int
+    y: Decimal
+
+
+FAR = "+36534630048-05-13T13:56:16"  # 2**60 seconds after 1970
 
 VALUES: list[tuple[Any, Any]] = [
     (None, None),
@@ -153,6 +161,36 @@ VALUES: list[tuple[Any, Any]] = [
     (pd.NaT, None),
     (pd.NA, None),
     (pd.Timestamp("2024-01-02 03:04:05.123456789"), "2024-01-02T03:04:05.123456789"),
+    (pd.Timestamp("2024-01-02", tz="Europe/Paris"), "2024-01-02T00:00:00+01:00"),
+    (Point(1, Decimal("1.5")), {"x": 1, "y": 1.5}),
+    ({"a": 1}.values(), [1]),
+    ({"a": 1}.items(), [["a", 1]]),
+    (np.float16(1.5), 1.5),
+    (np.longdouble("nan"), "NaN"),
+    (np.longdouble("-inf"), "-Infinity"),
+    (np.timedelta64(1500, "as"), "PT0.000000000000001500S"),
+    (np.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")]), [{"a": 1, "b": 2.5}]),
+    (np.array([(1, 2.5)], dtype=[("a", "i4"), ("b", "f8")])[0], {"a": 1, "b": 2.5}),
+    (np.array([b"\xff"]), ["0xff"]),
+    (np.datetime64("-5000-01-01"), "-5000-01-01"),
+    (datetime.max, "9999-12-31T23:59:59.999999"),
+    (timedelta.max, "P999999999DT23H59M59.999999S"),
+    (ipaddress.ip_address("10.0.0.1"), "10.0.0.1"),
+    (ipaddress.ip_network("10.0.0.0/8"), "10.0.0.0/8"),
+    ({"a.b": 1, "$x": 2}, {"a.b": 1, "$x": 2}),
+    ({"\ud800": 1, "\\ud800": 2}, {"\\ud800": 1, "\\ud800_2": 2}),
+    ({b"x": 1, (1, 2): 2}, {"0x78": 1, "[1, 2]": 2}),
+    (bson.Decimal128("1.5"), "1.5"),
+    (arrow.scalar([("k", 1)], pa.map_(pa.string(), pa.int32())), [["k", 1]]),
+    (arrow.scalar([("k", 2**60)], pa.map_(pa.string(), pa.timestamp("s"))), [["k", FAR]]),
+    (arrow.scalar([1500], pa.list_(pa.time64("ns"))), ["00:00:00.000001500"]),
+    (arrow.scalar(1500, pa.time64("ns")), "00:00:00.000001500"),
+    (arrow.scalar(-5, pa.duration("ns")), "PT-0.000000005S"),
+    (arrow.scalar({"a": 1}, pa.struct([("a", pa.int32())])), {"a": 1}),
+    (arrow.scalar(2**64 - 1, pa.uint64()), str(2**64 - 1)),
+    (arrow.scalar(Decimal("1" * 60), pa.decimal256(70, 0)), "1" * 60),
+    (arrow.array(["a"]).dictionary_encode()[0], "a"),
+    (arrow.scalar(b"\xff", pa.large_binary()), "0xff"),
     (arrow.scalar(5), 5),
     (arrow.scalar(None), None),
     (arrow.scalar(-(10**18), pa.timestamp("s")), "-31688736537-03-10T22:13:20"),
@@ -244,115 +282,3 @@ def test_a_decimal_keeps_its_value(value: Decimal) -> None:
 def test_column_names_become_unique_and_not_empty(names: list[Any], unique: list[str]) -> None:
     assert unique_names(names) == unique
     assert unique_names(unique) == unique
-
-
-def test_every_type_of_duckdb_comes_through() -> None:
-    sql = """
-        SELECT 1::HUGEINT AS h, 170141183460469231731687303715884105727::HUGEINT AS big,
-        18446744073709551615::UBIGINT AS u64, 1.50::DECIMAL(38, 10) AS d, DATE '2024-02-29' AS day,
-        'infinity'::DATE AS forever, DATE '5000-01-01' + 100000000 AS far,
-        DATE '0001-01-01' - 400 AS ancient, '-infinity'::TIMESTAMP AS never,
-        TIMESTAMP '2024-01-01 00:00:00.123456' AS us, TIMESTAMP_S '2024-01-01 00:00:00' AS s,
-        TIMESTAMP_NS '2024-01-01 00:00:00.123456789' AS ns, TIME '01:02:03.5' AS t,
-        INTERVAL '1 month 2 days 3 seconds' AS span, 'ab'::BLOB AS blob, [1, NULL, 2] AS list,
-        {'a': DATE '2024-01-01', 'b': 'nan'::DOUBLE} AS struct, MAP {'k': 1} AS map,
-        'x'::ENUM('x', 'y') AS enum, 'nan'::DOUBLE AS nan, NULL AS nothing, 1 AS dup, 2 AS dup,
-        [DATE '5000-01-01' + 100000000] AS far_list,
-        {'x': [{'y': 'infinity'::TIMESTAMP}]} AS deep, uuid() IS NOT NULL AS ok
-    """
-    with duckdb.connect() as connection:
-        table = connection.sql(sql).to_arrow_table()
-    [row] = rows_of(table)
-    assert row == {
-        "h": 1,
-        "big": "170141183460469231731687303715884105727",
-        "u64": "18446744073709551615",
-        "d": 1.5,
-        "day": "2024-02-29",
-        "forever": "Infinity",
-        "far": "+278790-09-14",
-        "ancient": "-0001-11-28",
-        "never": "-Infinity",
-        "us": "2024-01-01T00:00:00.123456",
-        "s": "2024-01-01T00:00:00",
-        "ns": "2024-01-01T00:00:00.123456789",
-        "t": "01:02:03.500000",
-        "span": "P1M2DT3S",
-        "blob": "0x6162",
-        "list": [1, None, 2],
-        "struct": {"a": "2024-01-01", "b": "NaN"},
-        "map": [["k", 1]],
-        "enum": "x",
-        "nan": "NaN",
-        "nothing": None,
-        "dup": 1,
-        "dup_2": 2,
-        "far_list": ["+278790-09-14"],
-        "deep": {"x": [{"y": "Infinity"}]},
-        "ok": True,
-    }
-    check(row)
-
-
-@pytest.mark.parametrize(
-    ("zone", "expected"),
-    [
-        ("UTC", "2024-07-01T12:00:00+00:00"),
-        ("America/New_York", "2024-07-01T08:00:00-04:00"),
-        ("+05:30", "2024-07-01T17:30:00+05:30"),
-    ],
-)
-def test_an_instant_keeps_its_zone(zone: str, expected: str) -> None:
-    moment = datetime(2024, 7, 1, 12, tzinfo=UTC)
-    column = pa.array([moment, None], pa.timestamp("us", zone))
-    assert rows_of(pa.table({"t": column})) == [{"t": expected}, {"t": None}]
-
-
-def test_arrow_rows_equal_values_normalised_one_by_one() -> None:
-    values = {
-        "i": [1, None, 3],
-        "f": [1.5, None, math.nan],
-        "s": ["a", None, "\0"],
-        "d": [date(2024, 1, 1), None, date(1, 1, 1)],
-        "t": [datetime(2024, 1, 1, 2, 3, 4, 5), None, datetime(1969, 12, 31, 23, 59, 59)],
-        "c": [time(1, 2, 3, 4), None, time(0)],
-        "x": [timedelta(days=-1, seconds=1), None, timedelta(microseconds=1)],
-        "b": [b"a", None, b""],
-        "l": [[1], None, []],
-        "m": [Decimal("1.10"), None, Decimal("-0.05")],
-    }
-    expected = [{name: normalise(column[i]) for name, column in values.items()} for i in range(3)]
-    assert rows_of(pa.table(values)) == expected
-
-
-@pytest.mark.parametrize(
-    ("offset", "limit", "expected"),
-    [
-        (0, None, [0, 1, 2, 3, 4]),
-        (2, 2, [2, 3]),
-        (4, 10, [4]),
-        (5, 1, []),
-        (99, None, []),
-        (-3, 2, [0, 1]),
-        (0, 0, []),
-        (0, -1, []),
-    ],
-)
-def test_a_page_of_rows(offset: int, limit: int | None, expected: list[int]) -> None:
-    table = pa.table({"a": list(range(5))})
-    assert [row["a"] for row in rows_of(table, offset, limit)] == expected
-
-
-def test_rows_are_made_fast() -> None:
-    count = 10_000
-    table = pa.table(
-        {
-            "i": list(range(count)),
-            "f": [i * 1.5 for i in range(count)],
-            "s": [str(i) for i in range(count)],
-            "t": [datetime(2024, 1, 1) + timedelta(seconds=i) for i in range(count)],
-        }
-    )
-    started = clock.thread_time()
-    assert len(rows_of(table)) == count
-    assert clock.thread_time() - started < 1.0

@@ -228,10 +228,38 @@ def test_a_filter_without_a_field_is_refused(field: str) -> None:
         apply_filter("SELECT 1", "duckdb", field, "a")
 
 
-@pytest.mark.parametrize("value", [None, [], {}, b"a", "a\0b"])
+@pytest.mark.parametrize("value", [None, [], {}, b"a", "a\0b", "a\ud800", 1.5, float("nan")])
 def test_a_value_that_cannot_be_written_is_refused(value: Any) -> None:
-    with pytest.raises(UnsafeSql, match="value"):
-        apply_filter("SELECT * FROM t", "duckdb", "tenant", value)
+    for dialect in DIALECTS:
+        with pytest.raises(UnsafeSql, match="value"):
+            apply_filter("SELECT * FROM t", dialect, "tenant", value)
+
+
+def test_a_text_that_t_sql_would_join_over_the_end_of_a_line_is_refused() -> None:
+    for value in ("a\\\nb", "a\\\r\nb"):
+        with pytest.raises(UnsafeSql, match="cannot be written in tsql"):
+            apply_filter("SELECT * FROM t", "tsql", "tenant", value)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql"),
+    [
+        ("bigquery", "SELECT * FROM t FOR SYSTEM_TIME AS OF (SELECT MAX(a) FROM u)"),
+        ("snowflake", "SELECT * FROM t AT (TIMESTAMP => (SELECT MAX(a) FROM u))"),
+        ("databricks", "SELECT * FROM t TIMESTAMP AS OF (SELECT MAX(a) FROM u)"),
+        ("duckdb", "SELECT * FROM t AT (VERSION => (SELECT MAX(a) FROM u))"),
+        ("tsql", "SELECT * FROM t FOR SYSTEM_TIME AS OF (SELECT MAX(a) FROM u)"),
+    ],
+)
+def test_a_table_read_inside_the_mention_of_another_is_filtered_too(dialect: str, sql: str) -> None:
+    assert apply_filter(sql, dialect, "tenant", "zz-1").count("'zz-1'") == 2
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", ["a.b.c.d", "a.b.c.d.e", "srv.db..t"])
+def test_a_name_of_too_many_parts_never_passes_unfiltered(dialect: str, name: str) -> None:
+    with pytest.raises(UnsafeSql):
+        apply_filter(f"SELECT * FROM {name}", dialect, "tenant", "a")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -263,6 +291,11 @@ def test_a_common_table_that_may_read_itself_never_reads_the_base_table(dialect:
     assert "FROM t)" not in sql
 
 
+def test_many_qualified_columns_take_no_time_by_the_square() -> None:
+    columns = ", ".join(f"s.t.c{n}" for n in range(1_500))
+    apply_filter(f"SELECT {columns} FROM s.t", "snowflake", "tenant", "a")
+
+
 def test_the_guard_is_applied_first() -> None:
     with pytest.raises(UnsafeSql, match="only a SELECT"):
         apply_filter("DELETE FROM orders", "duckdb", "tenant", "a")
@@ -275,6 +308,9 @@ def test_an_extra_function_may_compute_but_not_stand_for_a_table() -> None:
     assert apply_filter("SELECT lk()", "duckdb", "tenant", "a", extra_functions=allowed)
     with pytest.raises(UnsafeSql, match="cannot reach"):
         apply_filter("SELECT * FROM lkt()", "duckdb", "tenant", "a", extra_functions=allowed)
+    applied = "SELECT * FROM t CROSS APPLY dbo.lkt(t.a) AS x"
+    with pytest.raises(UnsafeSql, match="cannot reach"):
+        apply_filter(applied, "tsql", "tenant", "a", extra_functions=["dbo.lkt"])
 
 
 @pytest.mark.parametrize("field", ['a"b', "a b", "select", "ünï", 'x" OR 1=1 --', "a.b", "A"])

@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from pipeline.errors import StoreUnavailable
+from pipeline.packs import export_pack, load_pack
 from pipeline.records import (
     DiscoveryResult,
     DiscoveryRun,
@@ -22,6 +23,13 @@ from serve.api import ApiDeps, create_app, health
 
 PROJECTS = "/api/v1/projects"
 DUCKDB: dict[str, Any] = {"provider": "duckdb", "config": {"path": "/data/shop.duckdb"}}
+NOTHING: dict[str, Any] = {}
+CRM: dict[str, Any] = {**DUCKDB, "id": "crm"}
+CUBE: dict[str, Any] = {
+    "id": "sales",
+    "provider": "cube",
+    "config": {"url": "http://localhost:4000", "token": "s3cret"},
+}
 
 
 class Kept(Protocol):
@@ -118,6 +126,35 @@ def test_a_project_is_created_with_its_packs_prompts(client: TestClient, store: 
     assert Project.model_validate(made) == store.projects.kept[made["id"]]
 
 
+def test_datasources_bring_packs_of_their_own(client: TestClient, store: StoreLike) -> None:
+    retail = export_pack(load_pack("general"))
+    retail["pack"]["slug"] = "retail"
+    retail["pack"]["analysis_areas"]["base"][0]["prompt"] = "Ours"
+    body = {
+        "name": "Shop",
+        "warehouses": [
+            {**CUBE, "domain": "measures"},
+            {**DUCKDB, "domain": "general"},
+            {**CRM, "pack": retail, "profile": {"since": 2019}},
+        ],
+    }
+    answer = client.post(PROJECTS, json=body)
+    assert answer.status_code == 201, answer.text
+    made = answer.json()["data"]
+    assert (made["domain"], made["primary_warehouse_id"]) == ("general", "default")
+    assert [(w["id"], w["domain"]) for w in made["warehouses"]] == [
+        ("sales", "measures"),
+        ("default", "general"),
+        ("crm", "retail"),
+    ]
+    assert "s3cret" not in answer.text
+    assert "s3cret" not in client.get(PROJECTS).text + client.get(f"{PROJECTS}/{made['id']}").text
+    kept = store.projects.kept[made["id"]]
+    assert kept.warehouses[0].config["token"] == "s3cret"
+    own = {id_: area.datasource_id for id_, area in kept.areas().items() if area.datasource_id}
+    assert own == {"crm_trends": "crm", "measure_movement": "sales", "measure_mix": "sales"}
+
+
 @pytest.mark.parametrize(
     ("body", "told"),
     [
@@ -135,6 +172,21 @@ def test_a_project_is_created_with_its_packs_prompts(client: TestClient, store: 
         ({"name": "Shop", "warehouse": DUCKDB, "category": "nope"}, "nope"),
         ({"name": "Shop", "warehouses": [DUCKDB, DUCKDB]}, "share an id"),
         ({"name": "Shop", "warehouse": DUCKDB, "primary_warehouse_id": "b"}, "primary"),
+        ({"name": "Shop", "warehouse": {**DUCKDB, "domain": "nope"}}, "no domain pack 'nope'"),
+        ({"name": "Shop", "warehouse": DUCKDB, "domain": "measures"}, "the shape 'cube'"),
+        (
+            {"name": "Shop", "warehouse": DUCKDB, "pack": {"pack": NOTHING}},
+            "pack.slug: Field required",
+        ),
+        (
+            {"name": "Shop", "warehouses": [{**CRM, "pack": NOTHING}, DUCKDB]},
+            "pack: Field required",
+        ),
+        ({"name": "Shop", "warehouses": [CUBE]}, "'sales' is a cube; add a warehouse"),
+        (
+            {"name": "Shop", "warehouses": [CUBE, CRM], "primary_warehouse_id": "sales"},
+            "set primary_warehouse_id to 'crm'",
+        ),
         ([], "body"),
         ("text", "body"),
     ],

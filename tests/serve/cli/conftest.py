@@ -102,12 +102,20 @@ class World:
         path.touch()
 
     async def count_tables(self, config: WarehouseConfig, settings: Settings) -> int:
+        if config.provider == "cube":
+            return 2
         return _tables(Path(str(config.config["path"])))
 
     async def search_findings(
         self, settings: Settings, project: Project, text: str, limit: int, kind: str
     ) -> list[VectorHit]:
         return [h for h in self.hits if kind in ("", h.payload["type"])][:limit]
+
+    async def check_resumable(self, store: Any, run_id: str) -> DiscoveryRun:
+        run = await store.runs.get(run_id)
+        if not run.resumable:
+            raise Conflict(f"run {run_id} has no checkpoint to resume from")
+        return run
 
     def host_up(self, settings: Settings, port: int) -> Any:
         if self.host:
@@ -170,6 +178,11 @@ class FakeRuntime:
         self._world.started.append(run)
         return run
 
+    async def resume_run(self, run_id: str) -> DiscoveryRun:
+        resumed = await self.store.begin_resume(run_id)
+        self._world.started.append(resumed)
+        return resumed
+
     async def run(self, run: DiscoveryRun) -> DiscoveryRun:
         world = self._world
         for number in (1, 2):
@@ -191,7 +204,9 @@ class FakeRuntime:
         return self.store.runs.kept[run.id]
 
     def _feed(self, run: DiscoveryRun, number: int, kind: RunStepType, **more: Any) -> None:
-        row = RunStep(id=f"{number:03}", run_id=run.id, timestamp=AT, type=kind, **more)
+        row = RunStep(
+            id=f"{number:03}", run_id=run.id, attempt=run.attempt, timestamp=AT, type=kind, **more
+        )
         self.store.run_steps.kept.append(row)
 
     async def wait_closed(self) -> None:
@@ -213,6 +228,7 @@ def world(
     for name in (
         "open_store", "open_runtime", "build_demo_warehouse", "count_tables", "search_findings",
         "host_up", "host_down", "host_status", "probe_vectors", "probe_model", "probe_ray",
+        "check_resumable",
     ):  # fmt: skip
         monkeypatch.setattr(outside, name, getattr(world, name))
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_PROVIDER"):

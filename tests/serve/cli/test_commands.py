@@ -176,13 +176,13 @@ def test_discover_takes_an_id_or_a_name(veridical: Invoke, world: Any, name: str
     result = veridical("discover", name, "--json")
     assert result.exit_code == OK
     assert only_document(result)["project"]["id"] == "p-1"
-    assert [(run.max_steps, run.min_steps) for run in world.started] == [(100, 60)]
+    assert [(run.max_steps, run.min_steps) for run in world.started] == [(100, 0)]
 
 
 def test_discover_passes_the_plan_on(veridical: Invoke, world: Any) -> None:
     veridical("discover", "p-1", "--effort", "low", "--areas", "trends, segments", "--json")
     (run,) = world.started
-    assert (run.max_steps, run.min_steps, run.effort) == (40, 24, "low")
+    assert (run.max_steps, run.min_steps, run.effort) == (40, 0, "low")
     assert run.areas == ["trends", "segments"]
     assert not run.skip_cache
     veridical("discover", "p-1", "--skip-cache", "--json")

@@ -13,8 +13,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from adapters.store import embedded
+from adapters.warehouses import fingerprints, open_warehouse
+from pipeline.correlations.known import KnownPairs, know_pairs
 from pipeline.records import LlmConfig, Project, WarehouseConfig
-from pipeline.settings import Settings
+from pipeline.settings import Settings, WarehouseSettings
 from serve.cli import main, outside
 
 SCRIPT = """
@@ -135,8 +137,17 @@ def test_a_file_that_has_changed_since_is_said_and_read_anew(shop: Project) -> N
     schema("index", shop.id)
     with duckdb.connect(shop.warehouses[0].config["path"]) as connection:
         connection.execute("CREATE TABLE added(a INT)")
+        connection.execute("DROP VIEW broken")
+        connection.execute("ALTER TABLE crm.orders ADD COLUMN late INT")
     assert "the datasource has changed since" in schema("show", shop.id).stdout
-    assert document("index", shop.id)["datasources"][0]["table_count"] == 4
+    again = document("index", shop.id)["datasources"][0]
+    assert (again["table_count"], again["reused"], again["failed"]) == (3, 1, {})
+    shown = document("show", shop.id)["tables"]
+    assert {table["name"]: len(table["columns"]) for table in shown} == {
+        "crm.orders": 2,
+        "main.added": 1,
+        "main.orders": 4,
+    }
 
 
 def test_descriptions_need_a_language_model(shop: Project) -> None:
@@ -147,3 +158,47 @@ def test_descriptions_need_a_language_model(shop: Project) -> None:
 def test_a_warehouse_that_is_gone_is_told(shop: Project) -> None:
     Path(shop.warehouses[0].config["path"]).unlink()
     assert "there is no warehouse file" in schema("index", shop.id, status=3).stderr
+
+
+# ---------------------------------------------------------------- keys between datasources
+
+
+def test_indexing_measures_the_keys_between_datasources(
+    shop: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 4: "confirmed by measuring value overlap during schema indexing, in process at run
+    time": a run asks no datasource again for what indexing has measured."""
+    crm = tmp_path / "crm.duckdb"
+    with duckdb.connect(str(crm)) as connection:
+        connection.execute("CREATE TABLE shops AS SELECT i AS shop_id FROM range(3) r(i)")
+        connection.execute("CREATE TABLE deals AS SELECT i + 500 AS order_id FROM range(9) r(i)")
+
+    async def of_run() -> KnownPairs:
+        async with outside.open_store(Settings.load()) as store:
+            sources = [*shop.warehouses, WarehouseConfig(id="crm", config={"path": str(crm)})]
+            await store.projects.replace(shop.model_copy(update={"warehouses": sources}))
+            prints = await fingerprints(sources)
+            schemas = store.schemas.of_project(shop.id, prints)
+            tables = [t for source in sources for t in await schemas.load(source.id) or ()]
+            closed = {c.id: open_warehouse(c, WarehouseSettings()) for c in sources}
+            for warehouse in closed.values():
+                await warehouse.close()
+            pairs = store.key_pairs.of_project(shop.id, prints)
+            return await know_pairs([], tables, closed, store=pairs)
+
+    assert asyncio.run(of_run()).pairs == ()
+    text = schema("index", shop.id).stdout
+    assert "Comparing the keys of the datasources" in text
+    assert "keys: 1 confirmed, 1 rejected, 0 unknown" in text
+    assert "confirmed: default: main.orders.shop_id and crm: main.shops.shop_id" in text
+    statuses = {pair["right"]: pair["status"] for pair in document("index", shop.id)["key_pairs"]}
+    assert statuses == {
+        "crm: main.shops.shop_id": "confirmed",
+        "crm: main.deals.order_id": "rejected",
+    }
+    known = asyncio.run(of_run())
+    assert {pair.status.value for pair in known.pairs} == {"confirmed", "rejected"}
+    assert known.prohibitions()[0].startswith(
+        "default: main.orders.id and crm: main.deals.order_id"
+    )
+    assert document("show", shop.id)["progress"]["phase"] == "done"

@@ -6,7 +6,7 @@ queries are spent, so that the token caps hold; what they leave open is judged b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from adapters.llm.offline.judging.binding import bind
 from adapters.llm.offline.judging.checks import Check, FigureCheck, Outcome, RankCheck
@@ -79,18 +79,18 @@ class Court:
         step = self.steps[tried % len(self.steps)]
         return {"read_step_rows": {"step_id": step.step_id, "offset": 0, "limit": 20}}
 
-    def _plans(self) -> list[Query]:
+    def _plans(self) -> Iterator[Query]:
         """The query over all claims, then a smaller one for the headline and the count."""
         wanted: list[list[Probe]] = [
             [p for b in self.bound for p in self._wanted(b)],
             [p for b in self.bound if b.claim.kind is not ClaimKind.STATEMENT for p in b.probes],
         ]
-        plans: list[Query] = []
+        planned: set[str] = set()
         for probes in wanted:
             query = build(probes, self.steps, refute=self.refute, clause=self.clause)
-            if query is not None and all(query.sql != q.sql for q in plans):
-                plans.append(query)
-        return plans
+            if query is not None and query.sql not in planned:
+                planned.add(query.sql)
+                yield query
 
     def _wanted(self, bound: Bound) -> list[Probe]:
         """The refuter also asks who leads, for the headline's ranking."""
@@ -113,9 +113,9 @@ class Court:
         """The query that was answered, with its row; None when none was."""
         for call in self.heard.calls:
             rows = read_payload_rows(call.result) if call.kind == "query_warehouse" else []
-            for query in self._plans() if rows else []:
-                if query.sql == call.body:
-                    return Answer(query, rows[0])
+            query = next((q for q in self._plans() if q.sql == call.body), None) if rows else None
+            if query is not None:
+                return Answer(query, rows[0])
         return None
 
     # ------------------------------------------------------------ judging

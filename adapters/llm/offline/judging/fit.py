@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from adapters.llm.offline.judging.claims import Figure
-from adapters.llm.offline.judging.steps import Step
+from adapters.llm.offline.judging.steps import Step, spaced
 from adapters.llm.offline.schema import name_words, word_set
 from adapters.llm.offline.sqlshape import Measure
 
@@ -60,7 +60,7 @@ def fit(
     near = lowered if whole else own + " " + clause[: min(40, stop.start() if stop else 40)]
     wide = lowered if whole else lowered[max(0, figure.start - 40) : figure.end + 40]
     for column in output.columns if output else ():
-        if _has_word(wide, re.escape(column.lower())):
+        if _has_word(wide, spaced(column.lower())):
             score += 1
     for part in name_words(name):
         spoken = _SPOKEN.get(part, re.escape(part))
@@ -106,7 +106,7 @@ def _position(before: str, after: str, kind: Measure, step: Step, row: int, name
     counts = [n for n in step.figures(row) if step.kind(row, n) in {Measure.ROWS, Measure.WHOLE}]
     base = base_of(step, row, counts)
     counted = bool(_COUNTED.match(after)) or any(
-        re.match(rf"^\s*{re.escape(t.lower())}\b", after) for s in step.shapes[:1] for t in s.tables
+        re.match(rf"^\s*{spaced(t.lower())}\b", after) for s in step.shapes[:1] for t in s.tables
     )
     if _OF.search(before):
         if base:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from adapters.llm.offline.findings.finding import COMMON_WORDS, shown
@@ -109,18 +110,28 @@ class Mention:
     end: int
 
 
+@lru_cache(maxsize=4096)
 def name_pattern(text: str) -> re.Pattern[str]:
     """Finds a name as a whole word; short names must match their case."""
     flags = 0 if len(text) <= 3 else re.IGNORECASE
     head = r"(?<![\w])" if re.match(r"\w", text) else ""
     tail = r"(?![\w])" if re.search(r"\w$", text) else ""
-    return re.compile(head + re.escape(text) + tail, flags)
+    return re.compile(head + spaced(text) + tail, flags)
+
+
+def spaced(text: str) -> str:
+    """The pattern of a name however its spaces and line breaks were written."""
+    return r"\s+".join(map(re.escape, text.split())) or re.escape(text)
 
 
 def key_patterns(name: str, value: Any) -> list[re.Pattern[str]]:
     """How a key's value may be written: a text by itself, anything else after the key's name."""
     if value is None:
         return []
+    return (_scalar_patterns if isinstance(value, str | int | float) else _patterns)(name, value)
+
+
+def _patterns(name: str, value: Any) -> list[re.Pattern[str]]:
     dated = _moment_patterns(name, value)
     if dated:
         return dated
@@ -133,6 +144,10 @@ def key_patterns(name: str, value: Any) -> list[re.Pattern[str]]:
     if not plain or len(text) == 1 or text.lower() in COMMON_WORDS or text.isdigit():
         return [after]
     return [after, name_pattern(text)]
+
+
+_scalar_patterns = lru_cache(maxsize=4096, typed=True)(_patterns)
+"""The same few keys are looked for in every sentence of every document."""
 
 
 def _moment_patterns(name: str, value: Any) -> list[re.Pattern[str]]:
@@ -158,7 +173,7 @@ def _label(name: str) -> str:
     names = [name, name.replace("_", " ")]
     if name in {"column_name", "measure"}:
         names.append("column")
-    return "|".join(re.escape(n) for n in dict.fromkeys(names))
+    return "|".join(spaced(n) for n in dict.fromkeys(names))
 
 
 def mentions_in(text: str, position: int, step: Step) -> list[Mention]:

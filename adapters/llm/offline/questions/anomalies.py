@@ -40,7 +40,7 @@ def anomalies(roles: Roles) -> Iterator[Question]:
         high = number_of(roles.facts.high.get(measure.name))
         if low is not None and high is not None and low <= 0 < high:
             yield _above_zero(roles, measure, 1.2 + i)
-        yield _extreme_days(roles, measure, 3 + i)
+        yield from _extreme_days(roles, measure, 3 + i)
     for i, flag in enumerate(roles.flags[:4]):
         yield _flag(roles, flag, 1.4 + i)
     pairs = [(a, b) for i, a in enumerate(measures) for b in measures[i + 1 :]]
@@ -129,8 +129,8 @@ def _flag(roles: Roles, flag: Column, weight: float) -> Question:
     )
 
 
-def _extreme_days(roles: Roles, measure: Column, weight: float) -> Question:
-    """Days, or else groups, whose average stands out most."""
+def _extreme_days(roles: Roles, measure: Column, weight: float) -> Iterator[Question]:
+    """Days, or else groups, whose average stands out most; nothing without any of them."""
     table, value = roles.table, f"t.{quote(measure.name)}"
     parts = {time_part(c): c for c in reversed(roles.parts)}
     dates = [c for c in table.columns if c.kind is Kind.DATE]
@@ -139,12 +139,15 @@ def _extreme_days(roles: Roles, measure: Column, weight: float) -> Question:
     elif dates:
         keys = [dates[0].name]
     else:
-        keys = [c.name for c in [*roles.groups, *roles.keys][:1]] or [measure.name]
+        others = (c.name for c in [*roles.groups, *roles.keys] if c.name != measure.name)
+        keys = list(others)[:1]
+    if not keys:
+        return
     names = ", ".join(f"t.{quote(k)}" for k in keys)
     picked = ", ".join(f"t.{quote(k)} AS {quote(k)}" for k in keys)
     outputs = ", ".join(quote(k) for k in keys)
     output = alias("avg", measure.name)
-    return ask(
+    yield ask(
         Theme.ANOMALIES,
         weight,
         table,

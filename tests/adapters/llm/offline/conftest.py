@@ -208,6 +208,17 @@ async def tools_over(path: Path, case: Case | None = None) -> AsyncGenerator[War
         yield tools_for(warehouse, catalog, case.deps if case else None)
 
 
+def finished(path: Path, **fields: Any) -> Case:
+    """``run_discovery`` outside of a test's own loop."""
+    cases: list[Case] = []
+
+    async def run() -> None:  # returns nothing: asyncio.run writes out what it is given
+        cases.append(await run_discovery(path, **fields))
+
+    asyncio.run(run())
+    return cases[0]
+
+
 @pytest.fixture(scope="session")
 def demo_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The real demo warehouse, built once."""
@@ -217,4 +228,4 @@ def demo_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def demo(demo_file: Path) -> Case:
     """One whole discovery over the demo warehouse."""
-    return asyncio.run(run_discovery(demo_file))
+    return finished(demo_file)

@@ -16,7 +16,7 @@ from pipeline.errors import QueryFailed, QueryTimeout, WarehouseUnavailable
 from pipeline.records import ColumnCategory, QualityKind, Shape, TableKind
 from pipeline.sql.rows import rows_of
 from tests.adapters.warehouses.cube.conftest import CubeOpener
-from tests.servers.cube_server import Answer, CubeServer
+from tests.servers.cube_server import TOKEN, Answer, CubeServer
 
 BY_STATUS = {"measures": ["orders.count", "orders.total"], "dimensions": ["orders.status"]}
 
@@ -210,7 +210,7 @@ async def test_a_limit_of_the_server_is_told_to_the_model(
 ) -> None:
     server.highest_limit = 50
     warehouse = open_cube()
-    with pytest.raises(QueryFailed, match="limit has been exceeded"):
+    with pytest.raises(QueryFailed, match=r'limit has been exceeded: .*write a smaller "limit"'):
         await warehouse.query(json.dumps(BY_ID))
     assert (await warehouse.query(json.dumps(BY_ID | {"limit": 20}))).row_count == 20
 
@@ -305,6 +305,28 @@ def test_a_cube_that_cannot_work_is_refused_outright(
 ) -> None:
     with pytest.raises(WarehouseUnavailable, match=reason):
         open_cube(config, **more)
+
+
+async def test_the_token_may_come_from_the_environment(
+    open_cube: CubeOpener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = {"token": "", "token_env": "SALES_TOKEN"}
+    with pytest.raises(WarehouseUnavailable, match="variable SALES_TOKEN, which is not set"):
+        open_cube(named)
+    monkeypatch.setenv("SALES_TOKEN", TOKEN)
+    assert (await open_cube(named).query(asked())).row_count == 3
+
+
+async def test_rows_are_ordered_by_period(open_cube: CubeOpener) -> None:
+    by_month = {
+        "measures": ["orders.count"],
+        "timeDimensions": [{"dimension": "orders.ordered_at", "granularity": "month"}],
+        "order": {"orders.ordered_at": "desc"},
+        "limit": 1,
+    }
+    text = f"```json\n{json.dumps(by_month)}\n```"
+    result = await open_cube().query(text)
+    assert result.table.column(0).to_pylist() == [datetime(2024, 2, 1)]
 
 
 async def test_a_closed_datasource_says_so(open_cube: CubeOpener) -> None:
