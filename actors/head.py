@@ -55,6 +55,8 @@ def start(folder: Path) -> Head:
         "include_dashboard": True,
         "dashboard_host": "127.0.0.1",
         "dashboard_port": 0,
+        # A fixed port, as is Ray's default, would leave a second cluster without its job agent.
+        "dashboard_agent_listen_port": 0,
         "temp_dir": str(folder),
         "no_monitor": True,
         "include_log_monitor": False,

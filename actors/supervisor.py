@@ -20,6 +20,7 @@ from actors.step_index import start_step_index
 from actors.validators import AgentPool, agent_maker
 from actors.vectors import FindingsClient, start_vectors
 from actors.warehouse import WarehouseClient, start_warehouse
+from adapters.llm import choose
 from adapters.store import connect
 from adapters.store.store import Store
 from adapters.warehouses import fingerprints
@@ -70,13 +71,30 @@ class _Attempt:
 
     async def drive(self, run_id: str) -> DiscoveryRun:
         run = await self._store.runs.get(run_id)
-        await self._store.runs.start(run.id, run.attempt, owner=self._owner)
+        await self._name_model(run)
+        await self._store.runs.start(
+            run.id,
+            run.attempt,
+            owner=self._owner,
+            llm_provider=self._model.provider,
+            llm_model=self._model.model,
+        )
         beating = asyncio.create_task(self._beat(run))
         try:
             await self._to_its_end(run)
         finally:
             beating.cancel()
         return await self._store.runs.get(run_id)
+
+    async def _name_model(self, run: DiscoveryRun) -> None:
+        """Which model will serve the attempt: its first lifecycle event says so, for an attempt
+        that is killed writes no other."""
+        try:
+            project = await self._store.projects.get(run.project_id)
+            chosen = choose(project.llm, self._settings.model)
+        except VeridicalError:
+            return  # it ends the run soon, and is told as the reason then
+        self._model = ModelInfo(provider=chosen.provider, model=chosen.model)
 
     async def _beat(self, run: DiscoveryRun) -> None:
         while True:

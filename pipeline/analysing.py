@@ -56,18 +56,19 @@ class AreaByArea:
 
     async def _work(self, number: int, area: Area, restored_areas: int) -> None:
         been = f", {restored_areas} complete before" if restored_areas else ""
-        await self._enter(RunPhase.ANALYSIS, number, f"Analysing {area.name}", been)
+        await self._begin(number, area, f"Analysing {area.name}", been)
         step = await self._analyse(area)
         await self._found(step)
         used = self.budget.used
         if step.insights:
-            await self._enter(RunPhase.VALIDATION, number, f"Validating {area.name}", been)
+            words = self._words(number, f"Validating {area.name}", been)
+            await self.feed.phase(RunPhase.VALIDATION, self._progress(number), words)
             await self._validate(step)
         if not step.error and not self.deadline.cut_off:
             await self._keep(step, self.budget.used - used)
 
     async def _restore(self, number: int, area: Area) -> None:
-        await self._enter(RunPhase.ANALYSIS, number, f"{area.name} had been analysed before")
+        await self._begin(number, area, f"{area.name} had been analysed before")
         step = restored(self.kept[area.id].step)
         await self._found(step)
         self.logs.validation += step.validation_results
@@ -77,11 +78,15 @@ class AreaByArea:
             if validation and validation.combined not in (None, Status.VALIDATION_DISABLED):
                 await self.feed.verdict(Judged(insight, validation, position, len(ordered)))
 
-    async def _enter(self, phase: RunPhase, areas_done: int, message: str, been: str = "") -> None:
-        span = LAST_PROGRESS - FIRST_PROGRESS
-        progress = FIRST_PROGRESS + span * areas_done // len(self.areas)
-        detail = f"{message} ({areas_done + 1} of {len(self.areas)}{been})"
-        await self.feed.phase(phase, progress, detail)
+    async def _begin(self, areas_done: int, area: Area, message: str, been: str = "") -> None:
+        words, progress = self._words(areas_done, message, been), self._progress(areas_done)
+        await self.feed.area_begins(area.id, areas_done + 1, len(self.areas), progress, words)
+
+    def _words(self, areas_done: int, message: str, been: str) -> str:
+        return f"{message} ({areas_done + 1} of {len(self.areas)}{been})"
+
+    def _progress(self, areas_done: int) -> int:
+        return FIRST_PROGRESS + (LAST_PROGRESS - FIRST_PROGRESS) * areas_done // len(self.areas)
 
     async def _analyse(self, area: Area) -> AnalysisStep:
         """The area's step; beyond the deadline one that says so."""

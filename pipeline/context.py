@@ -29,6 +29,7 @@ _LINE_CHARS = 240
 _NOTE_CHARS = 600
 _NOTES_KEPT = 50
 _PATTERNS_KEPT = 200
+_RUNS_KEPT = 500
 _NOTE_DECAY = 0.8
 """A note loses a fifth of its relevance with every later run: shown for four runs, then dropped."""
 
@@ -46,8 +47,22 @@ async def recall(memory: Memory, project_id: str, *, run_id: str) -> str:
     )
     feedback = await memory.feedback(project_id)
     context = await memory.context(project_id)
-    own = [d for d in discoveries if d.run_id != run_id]
-    return previous_context(own, feedback, context)
+    others = [d for d in discoveries if d.run_id != run_id]
+    return previous_context(others, feedback, _without(context, run_id))
+
+
+def _without(context: ProjectContext | None, run_id: str) -> ProjectContext | None:
+    """The context as it was before an earlier attempt of the run added to it."""
+    if context is None or run_id not in context.run_ids:
+        return context
+    newest = context.run_ids[-1] == run_id
+    return context.model_copy(
+        update={
+            "notes": [note for note in context.notes if note.run_id != run_id],
+            "discoveries": context.discoveries - 1,
+            "last_discovery_at": None if newest else context.last_discovery_at,
+        }
+    )
 
 
 def previous_context(
@@ -180,28 +195,37 @@ async def remember(memory: Memory, result: DiscoveryResult, *, now: datetime) ->
 def updated_context(
     known: ProjectContext | None, result: DiscoveryResult, *, now: datetime
 ) -> ProjectContext:
-    """The project context after ``result``; ``known`` itself is not changed."""
+    """The project context after ``result``; ``known`` itself is not changed.
+
+    A run counts once: what a partial result of an earlier attempt left is replaced.
+    """
     before = known or ProjectContext(project_id=result.project_id)
-    faded = [
-        note.model_copy(update={"relevance": round(note.relevance * _NOTE_DECAY, 4)})
-        for note in before.notes
-    ]
+    counted = result.run_id in before.run_ids
+    others = [note for note in before.notes if note.run_id != result.run_id]
+    faded = others if counted else [_faded(note) for note in others]
     text = _one_line(result.summary.text, _NOTE_CHARS)
-    new = [ContextNote(text=text, created_at=now)] if text else []
+    new = [ContextNote(text=text, created_at=now, run_id=result.run_id)] if text else []
+    runs = [run for run in before.run_ids if run != result.run_id]
     return ProjectContext(
         project_id=before.project_id,
         notes=[*new, *(note for note in faded if note.relevance >= MIN_RELEVANCE)][:_NOTES_KEPT],
         historical_patterns=_merged_patterns(before.historical_patterns, result),
-        discoveries=before.discoveries + 1,
+        discoveries=before.discoveries + (not counted),
+        run_ids=[*runs, result.run_id][-_RUNS_KEPT:],
         last_discovery_at=result.discovery_date,
         updated_at=now,
     )
 
 
+def _faded(note: ContextNote) -> ContextNote:
+    return note.model_copy(update={"relevance": round(note.relevance * _NOTE_DECAY, 4)})
+
+
 def _merged_patterns(
     known: Sequence[dict[str, Any]], result: DiscoveryResult
 ) -> list[dict[str, Any]]:
-    patterns = {_pattern_key(pattern): dict(pattern) for pattern in known}
+    unseen = (_before_run(pattern, result.run_id) for pattern in known)
+    patterns = {_pattern_key(pattern): pattern for pattern in unseen if pattern["times_seen"]}
     fresh: list[tuple[str, str]] = []
     for insight in result.insights:
         validation = insight.validation
@@ -211,6 +235,7 @@ def _merged_patterns(
             "severity": insight.severity.value,
             "combined": validation.combined.value if validation and validation.combined else "",
             "last_seen": result.discovery_date,
+            "run_id": result.run_id,
         }
         key = _pattern_key(pattern)
         if key in fresh:
@@ -218,11 +243,18 @@ def _merged_patterns(
         fresh.append(key)
         seen = patterns.pop(key, None)
         pattern["first_seen"] = seen["first_seen"] if seen else result.discovery_date
-        pattern["times_seen"] = (int(seen.get("times_seen", 1)) if seen else 0) + 1
+        pattern["times_seen"] = (seen["times_seen"] if seen else 0) + 1
         patterns[key] = pattern
     kept = [patterns[key] for key in fresh]
     kept += [pattern for key, pattern in patterns.items() if key not in fresh]
     return kept[:_PATTERNS_KEPT]
+
+
+def _before_run(pattern: dict[str, Any], run_id: str) -> dict[str, Any]:
+    """The pattern without the sighting of an earlier attempt of the run."""
+    times = int(pattern.get("times_seen", 1))
+    own = bool(run_id) and pattern.get("run_id") == run_id
+    return {**pattern, "times_seen": times - own}
 
 
 def _pattern_key(pattern: dict[str, Any]) -> tuple[str, str]:

@@ -34,7 +34,7 @@ from pipeline.context import recall
 from pipeline.correlations.known import KnownPairs, know_pairs
 from pipeline.deadline import Deadline
 from pipeline.discovery_deps import DiscoveryDeps, RunCatalog
-from pipeline.errors import EmptyWarehouse, StoreUnavailable
+from pipeline.errors import EmptyWarehouse, RunSuperseded, StoreUnavailable, VeridicalError
 from pipeline.exploration.budget import Budget as ExplorationBudget
 from pipeline.exploration.loop import Exploration, explore
 from pipeline.exploration.prompts import system_prompt
@@ -84,8 +84,7 @@ async def discover(run: DiscoveryRun, project: Project, deps: DiscoveryDeps) -> 
     when the attempt lost the run, and any other ``VeridicalError`` that leaves nothing to keep.
     """
     phases = _Phases(run, project, deps)
-    await phases.load_context()
-    catalog = await phases.load_schemas()
+    catalog = await phases.get_ready()
     await phases.explore(catalog)
     await phases.analyse()
     await phases.recommend()
@@ -141,6 +140,17 @@ class _Phases:
         )
 
     # ------------------------------------------------------------ 1, 2 and 3
+
+    async def get_ready(self) -> str:
+        """1 and 2. What ends the run here is told in the live feed too."""
+        try:
+            await self.load_context()
+            return await self.load_schemas()
+        except RunSuperseded:
+            raise
+        except VeridicalError as error:
+            await self.feed.error(RunPhase.SCHEMA_DISCOVERY, str(error))
+            raise
 
     async def load_context(self) -> None:
         """1: what earlier runs and people said becomes part of every prompt."""

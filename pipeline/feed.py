@@ -40,13 +40,27 @@ class Feed:
         """Set counters of the run document."""
         await self._best_effort(self.journal.count(**counters))
 
-    async def area(self, step: AnalysisStep) -> None:
-        """An area was analysed, or failed."""
-        found = f"{step.area_name or step.area_id}: {step.insight_count} insights"
+    async def area_begins(
+        self, area_id: str, number: int, total: int, progress: int, message: str
+    ) -> None:
+        """The analysis of an area starts: the run document and the feed say so."""
+        await self._best_effort(self.journal.phase(RunPhase.ANALYSIS, progress, message))
         await self._write(
             RunStepType.ANALYSIS,
             RunPhase.ANALYSIS,
-            message=f"{step.area_name or step.area_id} failed" if step.error else found,
+            message=message,
+            analysis_area=area_id,
+            step_num=number,
+            step_total=total,
+        )
+
+    async def area(self, step: AnalysisStep) -> None:
+        """An area was analysed, or failed, which is an error that the run survives."""
+        name = step.area_name or step.area_id
+        await self._write(
+            RunStepType.ERROR if step.error else RunStepType.ANALYSIS,
+            RunPhase.ANALYSIS,
+            message=f"{name} failed" if step.error else f"{name}: {step.insight_count} insights",
             analysis_area=step.area_id,
             duration_ms=step.duration,
             tokens=step.tokens_in + step.tokens_out,
@@ -90,7 +104,7 @@ class Feed:
         invalid += step.recommendations_dropped_unknown_id
         skipped = "No recommendations: no insight is eligible"
         await self._write(
-            RunStepType.RECOMMENDATION,
+            RunStepType.ERROR if step.error else RunStepType.RECOMMENDATION,
             RunPhase.RECOMMENDATIONS,
             message=skipped if not step.insight_count else outcome_message(len(kept), invalid),
             duration_ms=step.duration,

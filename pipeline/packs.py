@@ -142,6 +142,21 @@ def _every_area(pack: DomainPack) -> Iterator[PackArea]:
 # ---------------------------------------------------------------- a project from a pack
 
 
+def _check_name(name: str) -> None:
+    """A name can be typed, is one line and fits a heading. Raises ``BadRequest``."""
+    if not name.strip():
+        raise BadRequest("a project needs a name")
+    if len(name) > NAME_CHARS:
+        raise BadRequest(
+            f"the project's name has {len(name):,} characters; {NAME_CHARS} are the most"
+        )
+    if any(category(char) in _NOT_IN_NAMES for char in name):
+        raise BadRequest(
+            "the project's name holds a line break or another character that cannot be seen; "
+            "leave it out"
+        )
+
+
 def new_project(
     name: str,
     pack: DomainPack,
@@ -167,8 +182,7 @@ def new_project(
     a pack of another shape than its datasource, for keys between datasources that are none, when
     the primary cannot anchor, and for a cube with a row filter.
     """
-    if not name.strip():
-        raise BadRequest("a project needs a name")
+    _check_name(name)
     chosen = category_of(pack, category)
     warehouses = [warehouse] if isinstance(warehouse, WarehouseConfig) else list(warehouse)
     if not warehouses:

@@ -1,22 +1,45 @@
 """Every knob, grouped by concern. Names are the specification's, read from the environment.
 
 An unparseable number falls back to its default with a warning (reference: validation settings);
-a value that parses but makes no sense (a negative cap) is refused at start.
+a value that parses but makes no sense (a negative cap) is refused at start. A time is a number of
+seconds or a duration such as ``90s``, ``1h30m`` or ``500ms``.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator, model_validator
+from pydantic import (
+    Field,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 log = logging.getLogger(__name__)
+CHECKPOINT_RETENTION = timedelta(hours=48)
+MOST_SECONDS = 2**31 - 1
+"""The longest that an index of the store can keep anything."""
 TRUE, FALSE = {"true", "1", "yes", "on"}, {"false", "0", "no", "off"}
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h))+")
+
+
+def _seconds(text: str) -> float:
+    """``1h30m`` as seconds. Raises ``ValueError``."""
+    if not _DURATION.fullmatch(text):
+        raise ValueError(text)
+    parts = re.findall(r"([\d.]+)([a-z]+)", text)
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 def _number_or_default(name: str, field: FieldInfo, value: Any) -> Any:
@@ -26,8 +49,14 @@ def _number_or_default(name: str, field: FieldInfo, value: Any) -> Any:
     try:
         return kind(value.strip())
     except ValueError:
-        log.warning("%s=%r is not a number; using the default %s", name, value, field.default)
-        return field.default
+        pass
+    try:
+        if kind is float:
+            return _seconds(value.strip().lower())
+    except ValueError:
+        pass
+    log.warning("%s=%r is not a number; using the default %s", name, value, field.default)
+    return field.default
 
 
 def _parse_flag(value: Any, handler: ValidatorFunctionWrapHandler) -> bool:
@@ -64,6 +93,11 @@ class HomeSettings(_Group):
 class StoreSettings(_Group):
     MONGODB_URI: str = ""
     MONGODB_DB: str = "veridical"
+    DISCOVERY_CHECKPOINT_RETENTION: float = Field(
+        default=CHECKPOINT_RETENTION.total_seconds(), ge=1, le=MOST_SECONDS
+    )
+    """Seconds that a run's checkpoints are kept; must exceed DISCOVERY_MAX_DURATION, or a run's
+    first checkpoints expire while it works."""
 
 
 class VectorSettings(_Group):
@@ -101,8 +135,19 @@ class WarehouseSettings(_Group):
 
 class ExplorationSettings(_Group):
     EXPLORATION_MAX_OUTPUT_TOKENS: int = Field(default=4096, gt=0)
-    DISCOVERY_MAX_DURATION: float = Field(default=timedelta(hours=24).total_seconds(), ge=0)
-    """Seconds for the whole run; 0 means none."""
+    DISCOVERY_MAX_DURATION: float = Field(
+        default=timedelta(hours=24).total_seconds(), le=MOST_SECONDS
+    )
+    """Seconds for the whole run; 0 means none. A negative one counts as unreadable."""
+
+    @field_validator("DISCOVERY_MAX_DURATION")
+    @classmethod
+    def _never_negative(cls, value: float) -> float:
+        if value >= 0:
+            return value
+        default = timedelta(hours=24).total_seconds()
+        log.warning("DISCOVERY_MAX_DURATION=%r is negative; using the default %s", value, default)
+        return default
 
 
 class AnalysisSettings(_Group):
@@ -146,6 +191,19 @@ class Settings:
         self.exploration = ExplorationSettings()
         self.analysis = AnalysisSettings()
         self.validation = ValidationSettings()
+        self._check()
+
+    def _check(self) -> None:
+        from pipeline.errors import BadRequest
+
+        kept = self.store.DISCOVERY_CHECKPOINT_RETENTION
+        longest = self.exploration.DISCOVERY_MAX_DURATION
+        if kept <= longest:
+            raise BadRequest(
+                f"DISCOVERY_CHECKPOINT_RETENTION ({timedelta(seconds=kept)}) must exceed "
+                f"DISCOVERY_MAX_DURATION ({timedelta(seconds=longest)}), or a run's first "
+                "checkpoints expire while it works; raise them together"
+            )
 
     @classmethod
     def load(cls) -> Self:

@@ -29,7 +29,7 @@ STOP_WAIT_S = 45
 """How long Ray lets a stopped job finish what it is writing before it kills it."""
 STOPPED_WITHIN_S = 20.0
 POLL_S = 0.2
-NO_AGENT_YET, AGENT_S = "No available agent", 180.0
+NO_AGENT_YET, AGENT_S = "No available agent", 90.0
 HAND_OVER_S = 10.0
 
 

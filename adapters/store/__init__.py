@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from adapters.store.embedded import settled
-from adapters.store.indexes import DISCOVERY_CHECKPOINT_RETENTION
 from pipeline.settings import StoreSettings
 
 if TYPE_CHECKING:
@@ -17,12 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["connect", "settled"]
 
 
-async def connect(
-    settings: StoreSettings,
-    home: Path,
-    *,
-    checkpoint_retention: timedelta = DISCOVERY_CHECKPOINT_RETENTION,
-) -> Store:
+async def connect(settings: StoreSettings, home: Path) -> Store:
     """Open the store of ``home``; indexes exist and the server has answered.
 
     Without ``MONGODB_URI`` this starts the embedded server, or shares the one that another process
@@ -30,7 +23,7 @@ async def connect(
     waits for that. Raises ``StoreUnavailable`` with what to do next.
     """
     store = await asyncio.to_thread(_load)
-    return await store.open(settings, home, checkpoint_retention)
+    return await store.open(settings, home)
 
 
 def _load() -> type[Store]:

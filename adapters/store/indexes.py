@@ -8,9 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from pipeline.schema.fingerprint import SCHEMA_TTL
-
-DISCOVERY_CHECKPOINT_RETENTION = timedelta(hours=48)
-"""Must exceed the longest run, or a run's first checkpoints expire while it works."""
+from pipeline.settings import CHECKPOINT_RETENTION
 
 VECTOR_RETENTION = timedelta(days=30)
 """A vector is named by the text that it stands for, so it never becomes wrong, only unused."""
@@ -35,7 +33,7 @@ def _by(*keys: str | tuple[str, int], unique: bool = False) -> Index:
     return Index(pairs, "_".join(f"{field}_{order}" for field, order in pairs), unique)
 
 
-def indexes(retention: timedelta = DISCOVERY_CHECKPOINT_RETENTION) -> dict[str, list[Index]]:
+def indexes(retention: timedelta = CHECKPOINT_RETENTION) -> dict[str, list[Index]]:
     """By collection. ``retention`` is how long a run's checkpoints are kept."""
     standalone = [_by("project_id", ("created_at", DOWN)), _by("discovery_id"), _by("run_id")]
     return {

@@ -252,6 +252,7 @@ class RunRepository:
         change = _ending(event, active_ms)
         change["$set"] |= {
             "phase": RunPhase.COMPLETE.value,
+            "phase_detail": "",
             "progress": 100,
             "error": "",
             "discovery_id": discovery_id,

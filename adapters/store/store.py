@@ -14,7 +14,7 @@ from adapters.store import embedded
 from adapters.store.checkpoints import AreaCheckpointRepository, CheckpointRepository
 from adapters.store.client import Driver
 from adapters.store.discoveries import DiscoveryLog, DiscoveryRepository, ExplorationLog
-from adapters.store.indexes import DISCOVERY_CHECKPOINT_RETENTION, indexes
+from adapters.store.indexes import indexes
 from adapters.store.journal import RunJournal
 from adapters.store.key_pairs import KeyPairRepository
 from adapters.store.memory import FeedbackRepository, ProjectContextRepository
@@ -41,7 +41,7 @@ from pipeline.records import (
     StandaloneDoc,
     ValidationResult,
 )
-from pipeline.settings import StoreSettings
+from pipeline.settings import CHECKPOINT_RETENTION, StoreSettings
 
 log = logging.getLogger(__name__)
 CONNECT_TRIES = 3
@@ -89,7 +89,7 @@ class Store:
     # ------------------------------------------------------------ opening and closing
 
     @classmethod
-    async def open(cls, settings: StoreSettings, home: Path, retention: timedelta) -> Self:
+    async def open(cls, settings: StoreSettings, home: Path) -> Self:
         """See ``adapters.store.connect``."""
         store = (
             await cls._remote(settings)
@@ -97,7 +97,7 @@ class Store:
             else await cls._embedded(settings, home)
         )
         try:
-            await store.ensure_indexes(retention)
+            await store.ensure_indexes(timedelta(seconds=settings.DISCOVERY_CHECKPOINT_RETENTION))
         except BaseException:
             await store.close()
             raise
@@ -155,7 +155,7 @@ class Store:
         """Raises ``StoreUnavailable`` when the server does not answer."""
         await self._driver.ping()
 
-    async def ensure_indexes(self, retention: timedelta = DISCOVERY_CHECKPOINT_RETENTION) -> None:
+    async def ensure_indexes(self, retention: timedelta = CHECKPOINT_RETENTION) -> None:
         """Create the indexes that are missing and renew those that changed."""
         for name, wanted in indexes(retention).items():
             await self._driver.collection(name).ensure_indexes(wanted)

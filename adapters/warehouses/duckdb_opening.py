@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,17 @@ _SETTING_UP = threading.Lock()
 MAGIC = b"DUCK"
 """Bytes 8 to 12 of every DuckDB file."""
 OWN_NAME = "_warehouse_file"
+PATH_CHARS = 300
+_REMEDIES = (
+    ("encrypted", "Veridical takes no key: copy the data into a file that is not encrypted"),
+    ("lock on file", "close the program that writes to it, or name a copy of the file"),
+    ("permission denied", "allow this user to read it"),
+    ("newer version", "install a newer duckdb, or write the file with an older one"),
+    ("older version", "export the data with the DuckDB that wrote it, and import it anew"),
+    ("corrupt", "restore it from a backup, or name another file"),
+    ("could not read", "the file is cut off: copy it again, or name another file"),
+)
+"""What to do about an error that holds these words, when a file cannot be opened."""
 _Config = dict[str, str | bool | int | float | list[str]]
 
 
@@ -37,9 +49,12 @@ def configured_path(config: WarehouseConfig) -> Path:
 
 def _check_file(path: Path) -> None:
     """Refuse what cannot be a warehouse before DuckDB sees it; nothing is ever created."""
-    if path.is_dir():
-        raise WarehouseUnavailable(f"{path} is a folder; name the DuckDB file in it")
     try:
+        kind = path.stat().st_mode
+        if stat.S_ISDIR(kind):
+            raise WarehouseUnavailable(f"{path} is a folder; name the DuckDB file in it")
+        if not stat.S_ISREG(kind):  # a pipe would be waited for without end
+            raise WarehouseUnavailable(f"{path} is no ordinary file; name a DuckDB file")
         with path.open("rb") as file:
             head = file.read(12)
     except FileNotFoundError:
@@ -51,9 +66,11 @@ def _check_file(path: Path) -> None:
         raise WarehouseUnavailable(
             f"the warehouse file {path} may not be read; allow user {os.getuid()} to read it"
         ) from None
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a path with a NUL, or in half characters
+        reason = error.strerror if isinstance(error, OSError) else "no file can be called so"
         raise WarehouseUnavailable(
-            f"the warehouse file {path} cannot be read ({error.strerror}); check the path"
+            f"the warehouse file {str(path)[:PATH_CHARS]!r} cannot be read ({reason}); "
+            "check the path"
         ) from None
     if head[8:12] != MAGIC:
         raise WarehouseUnavailable(
@@ -105,8 +122,7 @@ def open_file(path: Path, given: Mapping[str, Any]) -> Opened:
             _lock(connection)
     except duckdb.Error as error:
         raise WarehouseUnavailable(
-            f"the warehouse file {path} cannot be opened ({short(error)}); "
-            "close other programs that write to it, or name another file"
+            f"the warehouse file {path} cannot be opened ({short(error)}); {_remedy(error)}"
         ) from error
     return Opened(connection)
 
@@ -144,6 +160,12 @@ def _lock(connection: DuckDBPyConnection) -> None:
     if row is not None and not row[0]:
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
         connection.execute("SET GLOBAL lock_configuration = true")
+
+
+def _remedy(error: Exception) -> str:
+    told = str(error).lower()
+    fits = (remedy for words, remedy in _REMEDIES if words in told)
+    return next(fits, "close other programs that write to it, or name another file")
 
 
 def short(error: Exception) -> str:

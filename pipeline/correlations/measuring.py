@@ -19,6 +19,7 @@ from pipeline.correlations.overlap import Overlap
 from pipeline.errors import ForModel, QueryFailed, WarehouseUnavailable
 from pipeline.ports import Warehouse, WarehouseInfo
 from pipeline.records import KeyColumn, KeyPair, QualityKind, Shape
+from pipeline.schema.names import parts_of
 from pipeline.sql.rows import column_values
 
 log = logging.getLogger(__name__)
@@ -112,7 +113,9 @@ def distinct_query(
             request["filters"] = [{"member": key.column, "operator": "equals", "values": values}]
         return json.dumps(request | {"limit": limit})
     column = exp.column(key.column, quoted=True)
-    *parents, name = (exp.to_identifier(part, quoted=True) for part in key.table.split("."))
+    *parents, name = (
+        exp.to_identifier(part, quoted=True) for part in parts_of(key.table, info.dialect)
+    )
     table = exp.Table(
         this=name,
         db=parents[-1] if parents else None,

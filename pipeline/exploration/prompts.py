@@ -62,11 +62,16 @@ class Grammar:
         """Ids of the cubes, whose queries are JSON objects."""
         return frozenset(source.id for source in self.sources if not source.tables)
 
+    @property
+    def lookups(self) -> bool:
+        """False on a run whose sources are all cubes."""
+        return any(source.tables for source in self.sources)
+
     def text(self) -> str:
         """The shapes that a reply may have, one a line, and the rules around them."""
         several = len(self.sources) > 1
         names = ["query", "search_tables", "done"]
-        if any(source.tables for source in self.sources):
+        if self.lookups:
             names.insert(1, "lookup_schema")
         if several and self.object_sources:
             names.insert(1, "cube_query")
@@ -130,6 +135,14 @@ def first_message(grammar: Grammar, budget: Budget) -> str:
     if budget.floor:
         template = prompting.load("exploration/floor").rstrip("\n")
         floor = prompting.render(template, {"MIN_STEPS": str(budget.floor)})
+    lookups, stated = "", budget.stated()
+    if grammar.lookups:
+        template = prompting.load("exploration/lookups").rstrip("\n")
+        calls = {"LOOKUP_CALLS": str(budget.lookup_calls)}
+        tables = {"LOOKUP_TABLES": str(budget.lookup_tables)}
+        lookups = prompting.render(template, calls | tables)
+    else:
+        stated = {name: left for name, left in stated.items() if not name.startswith("lookup_")}
     correlations = ""
     if grammar.correlations:
         correlations = f", and {budget.correlation_calls} correlation look-ups"
@@ -137,11 +150,10 @@ def first_message(grammar: Grammar, budget: Budget) -> str:
         "GRAMMAR": grammar.text(),
         "MAX_STEPS": str(budget.max_steps),
         "FLOOR": floor,
-        "LOOKUP_CALLS": str(budget.lookup_calls),
-        "LOOKUP_TABLES": str(budget.lookup_tables),
+        "LOOKUPS": lookups,
         "SEARCH_CALLS": str(budget.search_calls),
         "CORRELATIONS": correlations,
-        "BUDGET": prompting.block("budget", budget.stated()),
+        "BUDGET": prompting.block("budget", stated),
     }
     return prompting.render(prompting.load("exploration/first"), variables).strip()
 

@@ -20,9 +20,14 @@ class StepAction(StrEnum):
 
 class QualityKind(StrEnum):
     WITHHELD = "withheld"
+    """The source gave no values where it has some."""
     SAMPLED = "sampled"
+    """It read a part of the data by chance."""
     TRUNCATED = "truncated"
+    """There are more rows, or may be."""
     RESTRICTED = "restricted"
+    """It looked at less than was asked about. A project's own row filter is none: within it the
+    project is whole."""
 
 
 class Quality(BaseModel):

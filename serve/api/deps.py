@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from fastapi import Request
+from pydantic import BaseModel
 
-from pipeline.records import DiscoveryResult, DiscoveryRun, ExplorationStep, Project, RunStep
+from pipeline.records import (
+    AnalysisStep,
+    DiscoveryResult,
+    DiscoveryRun,
+    ExplorationStep,
+    Project,
+    RecommendationStep,
+    RunStep,
+    ValidationResult,
+)
 
+Row = TypeVar("Row", bound=BaseModel, covariant=True)
 StartRun = Callable[[Project, DiscoveryRun], Awaitable[str]]
 """Hands a pending run to whoever drives it and returns the job's id at once."""
 CreateRun = Callable[[DiscoveryRun], Awaitable[object]]
@@ -60,8 +71,10 @@ class Discoveries(Protocol):
         ...
 
 
-class ExplorationSteps(Protocol):
-    async def of(self, discovery_id: str) -> Sequence[ExplorationStep]: ...
+class Log(Protocol[Row]):
+    async def of(self, discovery_id: str) -> Sequence[Row]:
+        """A discovery's rows in order; none when it has no such log."""
+        ...
 
 
 class ApiStore(Protocol):
@@ -76,7 +89,13 @@ class ApiStore(Protocol):
     @property
     def discoveries(self) -> Discoveries: ...
     @property
-    def exploration_steps(self) -> ExplorationSteps: ...
+    def exploration_steps(self) -> Log[ExplorationStep]: ...
+    @property
+    def analysis_steps(self) -> Log[AnalysisStep]: ...
+    @property
+    def validation_results(self) -> Log[ValidationResult]: ...
+    @property
+    def recommendation_log(self) -> Log[RecommendationStep]: ...
 
     async def begin_resume(self, run_id: str) -> DiscoveryRun:
         """Raises ``NotFound``, or ``Conflict`` when the run cannot be resumed."""

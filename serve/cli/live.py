@@ -166,9 +166,15 @@ def words_of(row: RunStep) -> list[Text]:
         case RunStepType.INSIGHT | RunStepType.VALIDATION | RunStepType.RECOMMENDATION:
             return [_finding(row) if row.insight_name else _event(row)]
         case RunStepType.PHASE if not row.step_num:
-            return [Text(""), Text(said.plain(row.message), "bold underline")]
+            return _heading(row)
+        case RunStepType.ANALYSIS if row.step_num:  # an area begins
+            return _heading(row)
         case _:
             return [_event(row)]
+
+
+def _heading(row: RunStep) -> list[Text]:
+    return [Text(""), Text(said.plain(row.message), "bold underline")]
 
 
 def _query(row: RunStep) -> list[Text]:

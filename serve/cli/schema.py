@@ -255,7 +255,7 @@ class Known:
         }
 
     def say(self, limit: int) -> None:
-        from pipeline.schema.catalog import rows_text
+        from pipeline.schema.catalog import one_line, rows_text
         from pipeline.schema.describing import told_of
         from serve.cli import said
 
@@ -266,7 +266,7 @@ class Known:
                 ["Table", "#Columns", "#Rows", "About"],
                 [
                     [
-                        f"{t.datasource_id}: {t.name}" if several else t.name,
+                        f"{t.datasource_id}: " * several + one_line(t.name),
                         f"{len(t.columns):,}",
                         rows_text(t.row_count),
                         f"cannot be read: {t.error}" if t.error else told_of(t),
@@ -342,10 +342,11 @@ async def _one(settings: Settings, name: str, wanted: str) -> Table:
 def _in_full(table: Table) -> None:
     import json
 
+    from pipeline.schema.catalog import one_line
     from pipeline.schema.describing import summary_of
     from serve.cli import said
 
-    said.line(f"{table.name}  ({table.datasource_id})")
+    said.line(f"{one_line(table.name)}  ({table.datasource_id})")
     for text in (table.description, summary_of(table)):
         if text:
             said.line(f"  {text}")

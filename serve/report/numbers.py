@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _PLAIN_NAME = re.compile(r"(^|_)(id|year|zip|zipcode|code|postcode|phone|tailnum|version)$", re.I)
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 CELL_CHARS = 300
 
 

@@ -145,9 +145,11 @@ async def test_a_lost_attempt_s_result_goes_and_is_not_remembered(
 async def test_the_result_of_an_attempt_that_a_sweep_marked_failed_survives(
     store: Store, second: DiscoveryRun, vectors: Vectors
 ) -> None:
+    before = await store.context("p")
     await store.runs.fail("r", 2, "swept")
     await conclude(store, second, await save(store, result_of(second, "again")), vectors)
     assert (await left(store))[0] == ["d1", "d2"]
     context = await store.context("p")
     assert context is not None
-    assert context.discoveries == 2
+    assert context != before
+    assert (context.discoveries, context.run_ids) == (1, ["r"]), "two results of one run"

@@ -110,7 +110,11 @@ async def test_a_run_goes_through_all_phases_to_a_stored_discovery(
         for step in steps:
             if step.succeeded:
                 assert len(db.execute(step.query).fetchall()) == step.row_count
-    assert run.lifecycle[-1].llm_provider == "offline"
+    assert [(e.status, e.attempt, e.llm_provider, e.llm_model) for e in run.lifecycle] == [
+        (RunStatus.PENDING, 1, "", ""),
+        (RunStatus.RUNNING, 1, "offline", "offline-analyst"),
+        (RunStatus.COMPLETED, 1, "offline", "offline-analyst"),
+    ], "which model ran which attempt"
     assert run.active_ms > 0
     context = await store.context(project.id)
     assert context is not None

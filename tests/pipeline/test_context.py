@@ -190,6 +190,7 @@ def test_patterns_are_merged_by_area_and_name() -> None:
         "combined": "confirmed",
         "first_seen": first.discovery_date,
         "last_seen": second.discovery_date,
+        "run_id": second.run_id,
         "times_seen": 2,
     }
     assert (merged.discoveries, merged.last_discovery_at) == (2, second.discovery_date)
@@ -213,3 +214,34 @@ async def test_memory_is_written_when_asked_to() -> None:
     assert memory.saved is not None
     assert memory.saved.discoveries == 2
     assert memory.saved.historical_patterns[0]["times_seen"] == 2
+
+
+def partial_then_whole() -> tuple[DiscoveryResult, DiscoveryResult]:
+    """What two attempts of one run left."""
+    part = discovery(2, insights=[insight("A"), insight("gone")], summary=Summary(text="part"))
+    whole = discovery(1, insights=[insight("A"), insight("C")], summary=Summary(text="whole"))
+    return part, whole.model_copy(update={"run_id": part.run_id})
+
+
+def test_a_resumed_run_counts_once_though_a_partial_result_came_before() -> None:
+    earlier = discovery(3, insights=[insight("A")], summary=Summary(text="earlier"))
+    part, whole = partial_then_whole()
+    context = updated_context(updated_context(None, earlier, now=NOW), part, now=NOW)
+    context = updated_context(context, whole, now=NOW)
+    assert (context.discoveries, context.run_ids) == (2, [earlier.run_id, whole.run_id])
+    assert [(note.text, note.relevance) for note in context.notes] == [
+        ("whole", 1.0),
+        ("earlier", 0.8),
+    ]
+    assert [(p["name"], p["times_seen"]) for p in context.historical_patterns] == [
+        ("A", 2),
+        ("C", 1),
+    ]
+
+
+async def test_a_resumed_run_does_not_see_the_note_of_its_partial_result() -> None:
+    part, _ = partial_then_whole()
+    memory = Memory(part)
+    await remember(memory, part, now=NOW)
+    assert await recall(memory, "p", run_id=part.run_id) == ""
+    assert "part" in await recall(memory, "p", run_id="another")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pytest
 
 from pipeline.errors import Conflict, NotFound, StoreUnavailable
 from pipeline.records import (
+    AnalysisStep,
     AreaConfig,
     ClaimEvidence,
     ClaimVerdict,
@@ -26,6 +27,7 @@ from pipeline.records import (
     Quality,
     QualityKind,
     Recommendation,
+    RecommendationStep,
     RunPhase,
     RunStatus,
     RunStep,
@@ -34,6 +36,7 @@ from pipeline.records import (
     StepAction,
     StructuredVerdict,
     Summary,
+    ValidationResult,
     VerdictStats,
     WarehouseConfig,
 )
@@ -348,11 +351,11 @@ class MemoryDiscoveries:
         return sorted(mine, key=lambda r: r.discovery_date, reverse=True)[:limit]
 
 
-class MemoryExplorationSteps:
+class MemoryLog(Generic[T]):
     def __init__(self) -> None:
-        self.kept: dict[str, list[ExplorationStep]] = {}
+        self.kept: dict[str, list[T]] = {}
 
-    async def of(self, discovery_id: str) -> Sequence[ExplorationStep]:
+    async def of(self, discovery_id: str) -> Sequence[T]:
         return self.kept.get(discovery_id, [])
 
 
@@ -364,7 +367,10 @@ class MemoryStore:
         self.runs = MemoryRuns()
         self.run_steps = MemoryRunSteps()
         self.discoveries = MemoryDiscoveries()
-        self.exploration_steps = MemoryExplorationSteps()
+        self.exploration_steps = MemoryLog[ExplorationStep]()
+        self.analysis_steps = MemoryLog[AnalysisStep]()
+        self.validation_results = MemoryLog[ValidationResult]()
+        self.recommendation_log = MemoryLog[RecommendationStep]()
 
     async def ping(self) -> None:
         return None

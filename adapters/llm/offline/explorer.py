@@ -7,8 +7,9 @@ conversation, and the agenda is drawn up again from it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from adapters.llm.offline.agenda import agenda, plain_looks
 from adapters.llm.offline.questions import Question
@@ -50,7 +51,8 @@ class Findings:
 
     tables: list[TableInfo]
     facts: dict[str, Facts]
-    asked: frozenset[str]
+    asked: frozenset[tuple[str, str]]
+    """Datasource and SQL of each."""
     looked_up: frozenset[str]
     lookups_left: int
     steps_left: int
@@ -73,8 +75,8 @@ def next_action(request: ChatRequest) -> Json:
     lookup = _lookup(state)
     if lookup and (not state.looked_up or _early(state)):
         return lookup
-    for question in agenda(_readable(state), state.facts, state.previous):
-        if question.sql not in state.asked:
+    for question in _agenda(state):
+        if (question.datasource_id, question.sql) not in state.asked:
             return _query(question)
     if lookup:
         return lookup
@@ -90,7 +92,7 @@ def read_state(request: ChatRequest) -> Findings:
     steps_left = int_of(budget.get("max_steps"), 40)
     lookups_left = int_of(budget.get("lookup_calls"), 30)
     facts: dict[str, Facts] = {}
-    asked: set[str] = set()
+    asked: set[tuple[str, str]] = set()
     looked_up: set[str] = set()
     failed: list[tuple[str, str]] = []
     answered: list[tuple[str, str]] = []
@@ -100,7 +102,7 @@ def read_state(request: ChatRequest) -> Findings:
         rejected = text_of(turn.result.get("action")) == "complete_rejected"
         source = text_of(turn.action.get("datasource_id")) or "default"
         if sql := text_of(turn.action.get("query")):
-            asked.add(sql)
+            asked.add((source, sql))
             (answered if turn.result.get("ok") else failed).append((source, sql))
             _learn(turn, tables, facts)
         wanted = [n for n in as_list(turn.action.get("lookup_schema")) if isinstance(n, str)]
@@ -168,9 +170,30 @@ def _learn(turn: Turn, tables: dict[str, TableInfo], facts: dict[str, Facts]) ->
             facts[_key(table.datasource_id, table.name)] = facts_from(table, row)
 
 
+def _agenda(state: Findings) -> Iterator[Question]:
+    """The datasources take turns, the primary first: none is left out for another one's size."""
+    by_source: dict[str, list[TableInfo]] = {}
+    for table in _readable(state):
+        by_source.setdefault(table.datasource_id, []).append(table)
+    agendas = [agenda(tables, state.facts, state.previous) for tables in by_source.values()]
+    for turn in zip_longest(*agendas):
+        yield from (question for question in turn if question is not None)
+
+
+def _unseen(state: Findings) -> list[TableInfo]:
+    """Tables that were not looked up yet, those of the least known datasource first."""
+    known = Counter(t.datasource_id for t in state.tables if _looked_up(t, state))
+    left = [t for t in state.tables if not _looked_up(t, state)]
+    return sorted(left, key=lambda t: known[t.datasource_id])
+
+
+def _looked_up(table: TableInfo, state: Findings) -> bool:
+    return _key(table.datasource_id, table.shown) in state.looked_up
+
+
 def _lookup(state: Findings) -> Json | None:
     """Look up the largest tables that were not looked up yet, of one datasource at a time."""
-    left = [t for t in state.tables if _key(t.datasource_id, t.shown) not in state.looked_up]
+    left = _unseen(state)
     if not left or state.lookups_left <= 0:
         return None
     source = left[0].datasource_id
@@ -183,12 +206,14 @@ def _lookup(state: Findings) -> Json | None:
 
 
 def _early(state: Findings) -> bool:
-    """Wide catalogs: one more page of tables before the questions start."""
-    return (
-        not state.asked
-        and len(state.looked_up) < LOOKUP * _EARLY_LOOKUPS
-        and state.steps_left >= 20
-    )
+    """Before the questions start: a page of tables of each datasource, as far as there are steps
+    to ask about them, and of wide catalogs one more."""
+    if state.asked:
+        return False
+    seen = {t.datasource_id for t in state.tables if _looked_up(t, state)}
+    if unseen := {t.datasource_id for t in state.tables} - seen:
+        return state.steps_left > 2 * len(unseen)
+    return len(state.looked_up) < LOOKUP * _EARLY_LOOKUPS and state.steps_left >= 20
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -220,6 +245,6 @@ def _summary(state: Findings) -> str:
 def _spare(state: Findings) -> Question | None:
     """When more steps are demanded than there are questions: plain looks at single columns."""
     for question in plain_looks(_readable(state)):
-        if question.sql not in state.asked:
+        if (question.datasource_id, question.sql) not in state.asked:
             return question
     return None

@@ -13,6 +13,7 @@ from sqlglot.errors import SqlglotError
 from adapters.llm.offline.reading import find_text
 from adapters.llm.offline.schema import DIALECTS
 from pipeline.ports import ChatRequest
+from pipeline.schema.names import parts_of
 
 NO_REPAIR = "No repair of this query is known to the offline analyst."
 _SPOKEN = {
@@ -200,7 +201,7 @@ def _renamed(
         if isinstance(copy, exp.Column):
             copy.set("this", exp.to_identifier(near, quoted=True))
             return copy
-        parts = near.split(".")
+        parts = parts_of(near, dialect)
         copy.set("this", exp.to_identifier(parts[-1], quoted=True))
         if len(parts) > 1:
             copy.set("db", exp.to_identifier(parts[-2], quoted=True))

@@ -198,4 +198,6 @@ class Facts:
 
 
 def largest_first(tables: Sequence[TableInfo]) -> list[TableInfo]:
-    return sorted(tables, key=lambda t: (t.datasource_id, -t.row_count, t.name))
+    """By datasource in the order of the catalog, which has the primary first, then by rows."""
+    sources = list(dict.fromkeys(t.datasource_id for t in tables))
+    return sorted(tables, key=lambda t: (sources.index(t.datasource_id), -t.row_count, t.name))

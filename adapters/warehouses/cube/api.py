@@ -52,6 +52,15 @@ class _Answer:
         return text.strip()[:ERROR_CHARS]
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A good answer to a query."""
+
+    rows: list[Mapping[str, Any]]
+    query: Mapping[str, Any]
+    """The query as the deployment ran it; empty when it does not say."""
+
+
 class CubeApi:
     """One deployment, with the token of one datasource."""
 
@@ -84,8 +93,8 @@ class CubeApi:
             )
         raise self._no_cube(answer.status)
 
-    async def load(self, body: Mapping[str, Any], text: str) -> list[Mapping[str, Any]]:
-        """The rows of a query. Polls while the server says that it is still working, without end:
+    async def load(self, body: Mapping[str, Any], text: str) -> Loaded:
+        """The answer to a query. Polls while the server says that it is still working, without end:
         the caller limits the time. ``text`` names the query in errors.
 
         Raises ``QueryFailed`` or ``WarehouseUnavailable``.
@@ -98,7 +107,7 @@ class CubeApi:
                 wait = min(LONGEST_WAIT, 2 * wait)
                 continue
             if answer.status == 200 and not answer.error:
-                return self._rows(answer)
+                return self._loaded(answer)
             self._check_reachable(answer)
             if not answer.error:
                 raise self._no_cube(answer.status)
@@ -161,14 +170,16 @@ class CubeApi:
             follow_redirects=False,
         )
 
-    def _rows(self, answer: _Answer) -> list[Mapping[str, Any]]:
+    def _loaded(self, answer: _Answer) -> Loaded:
         body: Mapping[str, Any] = answer.body or {}
         results = _objects(body.get("results"))
         if len(results) == 1:
             body = results[0]
         if not isinstance(body.get("data"), list):
             raise self._no_cube(answer.status)
-        return _objects(body["data"])
+        ran: Any = body.get("query")
+        (query, *_) = [*_objects([ran]), dict[str, Any]()]
+        return Loaded(_objects(body["data"]), query)
 
     # ------------------------------------------------------------ what went wrong
 

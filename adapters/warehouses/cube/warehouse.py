@@ -8,16 +8,15 @@ import os
 import time
 from typing import Any
 
-import pyarrow as pa
-
 from adapters.warehouses.capping import Cap, collect
 from adapters.warehouses.cube.api import CubeApi
+from adapters.warehouses.cube.caveats import caveats_of, row_cap
 from adapters.warehouses.cube.model import CubeModel, read_model
-from adapters.warehouses.cube.query import CubeQuery, read_query
+from adapters.warehouses.cube.query import read_query
 from adapters.warehouses.cube.result import table_of
 from pipeline.errors import QueryFailed, QueryTimeout, WarehouseUnavailable
 from pipeline.ports import QueryResult, WarehouseInfo
-from pipeline.records import Quality, QualityKind, Shape, Table, WarehouseConfig
+from pipeline.records import Shape, Table, WarehouseConfig
 from pipeline.settings import WarehouseSettings
 
 LANGUAGE = "Cube JSON query"
@@ -82,7 +81,7 @@ class CubeWarehouse:
         limit = min(asked.limit or SERVER_LIMIT, cap.rows + 1, SERVER_LIMIT)
         try:
             async with asyncio.timeout(self._settings.WAREHOUSE_TIMEOUT):
-                rows = await self._api.load({**asked.body, "limit": limit}, asked.text)
+                answer = await self._api.load({**asked.body, "limit": limit}, asked.text)
         except QueryFailed as error:
             if LIMIT_EXCEEDED not in error.reason.lower():
                 raise
@@ -97,15 +96,15 @@ class CubeWarehouse:
                 "up; ask for less: fewer members, a shorter dateRange, a coarser granularity",
                 asked.text,
             ) from None
-        whole = await asyncio.to_thread(table_of, asked.columns, rows)
+        whole = await asyncio.to_thread(table_of, asked.columns, answer.rows)
         table, capped = collect(whole.schema, whole.to_batches(), cap)
-        caveat = capped or _row_cap(asked, table, limit)
+        cut = capped or row_cap(asked, table.num_rows, limit)
         return QueryResult(
             sql=asked.text,
             table=table,
             row_count=table.num_rows,
             duration_ms=int((time.monotonic() - started) * 1000),
-            caveats=() if caveat is None else (caveat,),
+            caveats=caveats_of(asked, answer.query, answer.rows, cut=cut),
         )
 
     async def tables(self) -> list[Table]:
@@ -162,14 +161,3 @@ def _token(config: WarehouseConfig) -> str:
             f"{variable}, which is not set; set it where Veridical runs, before `veridical up`"
         )
     return held
-
-
-def _row_cap(asked: CubeQuery, table: pa.Table, sent: int) -> Quality | None:
-    """A caveat when the query's own limit, or the server's, is what ended the result."""
-    if table.num_rows == 0 or table.num_rows != sent:
-        return None
-    if asked.limit == sent:
-        detail = f"the query asked for at most {sent} rows and got {sent}; more may exist"
-    else:
-        detail = f"only {sent} rows were given, the most that Cube gives; more may exist"
-    return Quality(kind=QualityKind.TRUNCATED, detail=detail)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +49,8 @@ async def test_a_changed_retention_renews_the_index_and_keeps_the_rest(
     store: Store, raw: Raw, settings: StoreSettings, shared_home: Path
 ) -> None:
     before = await raw("discovery_checkpoints").indexes()
-    longer = timedelta(hours=100)
-    async with await connect(settings, shared_home, checkpoint_retention=longer):
+    longer = settings.model_copy(update={"DISCOVERY_CHECKPOINT_RETENTION": 100 * 3600.0})
+    async with await connect(longer, shared_home):
         after = await raw("discovery_checkpoints").indexes()
     assert after["ttl_discovery_checkpoint"]["expireAfterSeconds"] == 360_000
     assert after.keys() == before.keys()

@@ -87,6 +87,18 @@ async def test_what_is_saved_comes_back_without_its_sample_rows(store: Store, cl
     assert kept.table.sample_rows == [{"$day": 1, "x.y": None, "": "é"}, {"$day": str(2**70)}]
 
 
+async def test_of_a_file_that_has_changed_the_tables_are_kept_but_their_list_does_not_count(
+    store: Store, clock: Clock
+) -> None:
+    before, after = of(store, clock, print="same.1"), of(store, clock, print="same.2")
+    await before.save("default", IndexOrigin.INDEX, batches([ODD]))
+    assert await after.load("default") is None
+    assert ODD.table.name in await after.kept("default", [ODD.table.name])
+    assert await of(store, clock, print="other.1").kept("default", [ODD.table.name]) == {}
+    clock.now += timedelta(days=8)
+    assert await after.kept("default", [ODD.table.name]) == {}
+
+
 async def test_columns_that_are_the_same_are_one_record(store: Store, clock: Clock) -> None:
     tables = [indexed(f"s.t{n}", "day") for n in range(3)]
     await of(store, clock).save("default", IndexOrigin.INDEX, batches(tables))

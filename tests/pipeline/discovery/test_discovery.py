@@ -111,7 +111,12 @@ class TestAFullRun:
         rows = world.desk.rows
         kinds = [row.type for row in rows]
         assert kinds.count(RunStepType.QUERY) == 3
-        assert kinds.count(RunStepType.ANALYSIS) == 4
+        begun = [r for r in rows if r.type is RunStepType.ANALYSIS and r.step_num]
+        assert [(r.analysis_area, r.step_num, r.step_total) for r in begun] == [
+            (area, number, 4)
+            for number, area in enumerate(world.project.prompts.analysis_areas, start=1)
+        ], "analysis: started for an area"
+        assert kinds.count(RunStepType.ANALYSIS) == 8, "and what was found in each"
         assert kinds.count(RunStepType.INSIGHT) == 4
         assert kinds.count(RunStepType.VALIDATION) == 8
         first = rows[kinds.index(RunStepType.INSIGHT)]
@@ -179,6 +184,10 @@ class TestFailures:
         assert (result.run_type, result.failure) == (RunType.PARTIAL, "")
         assert result.summary.errors == ["Trends: timed out"]
         assert len(result.insights) == 3
+        wrong = [row for row in world.desk.rows if row.type is RunStepType.ERROR]
+        assert [(r.message, r.error, r.analysis_area) for r in wrong] == [
+            ("Trends failed", "timed out", "trends")
+        ]
 
     async def test_a_run_whose_every_area_failed_is_saved_and_fails(self, world: World) -> None:
         world.roles["analyst"] = lambda _: ModelAuthError("the key was refused")
@@ -199,6 +208,8 @@ class TestFailures:
         world.renew(catalog=MemoryCatalog(known=[]))
         with pytest.raises(EmptyWarehouse, match="no table"):
             await finished(world)
+        [wrong] = [row for row in world.desk.rows if row.type is RunStepType.ERROR]
+        assert (wrong.phase, "no table" in wrong.error) == ("schema_discovery", True)
 
     async def test_failed_recommendations_leave_the_insights(self, world: World) -> None:
         world.roles["recommender"] = lambda _: ModelUnreachable("gone")

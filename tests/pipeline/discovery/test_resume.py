@@ -241,7 +241,7 @@ async def test_a_run_that_died_after_exploration_asks_nothing_again(story: Story
     assert story.ledger.renewed == 1
     kinds = [row.type for row in story.ledger.rows]
     assert kinds.count(RunStepType.QUERY) == 4
-    assert (kinds.count(RunStepType.INSIGHT), kinds.count(RunStepType.ANALYSIS)) == (4, 4)
+    assert (kinds.count(RunStepType.INSIGHT), kinds.count(RunStepType.ANALYSIS)) == (4, 8)
     assert kinds.count(RunStepType.VALIDATION) == 8
     details = [row.message for row in story.ledger.rows if row.phase == RunPhase.ANALYSIS.value]
     assert "Analysing Anomalies (3 of 4, 2 complete before)" in details

@@ -77,6 +77,16 @@ def test_a_source_that_is_not_sql_is_shown_its_own_language() -> None:
     assert "has no tables to look up" in MIXED.text()
 
 
+@pytest.mark.parametrize(("grammar", "offered"), [(ONE, True), (MIXED, True), (CUBE, False)])
+def test_a_cube_shaped_source_is_not_offered_lookups_in_the_budget_either(
+    grammar: Grammar, offered: bool
+) -> None:
+    text = first_message(grammar, Budget())
+    assert ("lookup_calls" in text) is offered
+    assert ("30 schema lookups of" in text) is offered
+    assert "up to 30 table searches" in text
+
+
 def test_correlations_are_offered_only_between_several_datasources() -> None:
     one, two = WarehouseInfo("a", "duckdb"), WarehouseInfo("b", "postgres")
     assert not Grammar.of([one], Budget(), correlations=True).correlations

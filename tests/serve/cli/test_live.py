@@ -79,6 +79,16 @@ CASES: list[tuple[str, dict[str, Any], list[str]]] = [
     ),
     ("a phase", {"type": RunStepType.PHASE, "message": "Exploring"}, ["", "Exploring"]),
     (
+        "an area begins",
+        {"type": RunStepType.ANALYSIS, "message": "Analysing Trends (1 of 4)", "step_num": 1},
+        ["", "Analysing Trends (1 of 4)"],
+    ),
+    (
+        "an area was analysed",
+        {"type": RunStepType.ANALYSIS, "message": "Trends: 2 insights"},
+        ["        Trends: 2 insights"],
+    ),
+    (
         "an error",
         {"type": RunStepType.ERROR, "message": "Stopped", "error": "no model"},
         ["        Stopped: no model"],

@@ -17,9 +17,18 @@ from adapters.llm.offline.judging.claims import (
     superlative_in,
 )
 from adapters.llm.offline.questions.anomalies import bucket_width
+from adapters.llm.offline.questions.profile import shape
 from adapters.llm.offline.reading import role_of
 from adapters.llm.offline.roles import roles_of
-from adapters.llm.offline.schema import Column, Facts, Kind, TableInfo, kind_of, parse_catalog
+from adapters.llm.offline.schema import (
+    Column,
+    Facts,
+    Kind,
+    TableInfo,
+    kind_of,
+    parse_catalog,
+    with_lookup,
+)
 from adapters.llm.offline.sqlshape import measure_of, read_shapes
 from adapters.llm.offline.sqltext import render
 from pipeline.ports import ChatRequest, Message
@@ -168,6 +177,38 @@ def test_sql_that_cannot_be_taken_apart_gives_no_shape(sql: str) -> None:
 )
 def test_types_of_any_warehouse(type_name: str, kind: Kind) -> None:
     assert kind_of(type_name) is kind
+
+
+def test_a_bit_is_a_yes_or_no_in_tsql_and_a_row_of_bits_elsewhere() -> None:
+    assert kind_of("BIT", "tsql") is Kind.BOOLEAN
+    assert kind_of("BIT", "duckdb") is Kind.OTHER
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect", "reference"),
+    [
+        ("main.flights", "duckdb", '"main"."flights"'),
+        ('"my.schema".plain', "duckdb", '"my.schema"."plain"'),
+        ("main.new\nline", "duckdb", '"main"."new\nline"'),
+        ("p.s.t", "bigquery", "`p`.`s`.`t`"),
+    ],
+)
+def test_a_table_is_named_in_sql_by_its_parts(name: str, dialect: str, reference: str) -> None:
+    table = TableInfo(name, "default", dialect, 5, (), columns(a="BIGINT"))
+    assert f" FROM {reference} AS " in shape(table, 0).sql
+
+
+def test_statements_are_on_one_line_and_names_and_texts_stay_as_they_are() -> None:
+    sql = """SELECT "a\n b", 'c\n d', "it's"
+        FROM t"""
+    assert render(sql, "duckdb") == """SELECT "a\n b", 'c\n d', "it's" FROM t"""
+
+
+def test_a_lookup_that_gave_no_rows_marks_the_table() -> None:
+    table = TableInfo("main.new line", "default", "duckdb")
+    entry = {"table": "main.new\nline", "description": "It cannot be read: no right. 1 column."}
+    found = with_lookup(table, entry)
+    assert (found.name, found.shown, found.readable) == ("main.new\nline", "main.new line", False)
 
 
 def test_catalog_lines() -> None:
