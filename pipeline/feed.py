@@ -60,7 +60,7 @@ class Feed:
         await self._write(
             RunStepType.ERROR if step.error else RunStepType.ANALYSIS,
             RunPhase.ANALYSIS,
-            message=f"{name} failed" if step.error else f"{name}: {step.insight_count} insights",
+            message=f"{name} failed" if step.error else f"{name}: {_insights(step.insight_count)}",
             analysis_area=step.area_id,
             duration_ms=step.duration,
             tokens=step.tokens_in + step.tokens_out,
@@ -136,3 +136,7 @@ class Feed:
             await write
         except StoreUnavailable as error:
             log.warning("the live feed could not be written: %s", error)
+
+
+def _insights(count: int) -> str:
+    return f"{count} insight" if count == 1 else f"{count} insights"

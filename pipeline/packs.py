@@ -29,6 +29,8 @@ from pipeline.records import (
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]*[a-z0-9]")
 MAX_PROBLEMS = 5
+NAME_CHARS = 200
+NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 EFFORT_STEPS = {"lower": 20, "low": 40, "medium": 60, "high": 80, "higher": 100}
 
 
@@ -150,7 +152,7 @@ def _check_name(name: str) -> None:
         raise BadRequest(
             f"the project's name has {len(name):,} characters; {NAME_CHARS} are the most"
         )
-    if any(category(char) in _NOT_IN_NAMES for char in name):
+    if NOT_IN_NAMES.search(name.strip()):
         raise BadRequest(
             "the project's name holds a line break or another character that cannot be seen; "
             "leave it out"

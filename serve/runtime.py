@@ -117,7 +117,7 @@ async def open_runtime(
     address = os.environ.get("RAY_ADDRESS") or (up.ray_address if up else "")
     progress(f"connecting to Ray at {address}" if address else "starting a local Ray")
     async with contextlib.AsyncExitStack() as stack:
-        heed_sigterm = stack.enter_context(_SigtermCancels())
+        heed_signals = stack.enter_context(_SignalsCancel())
         # The store's server outlives the cluster, whose actors use it.
         await stack.enter_async_context(_settled_in_the_end(settings))
         cluster_opening = Opening(_cluster(settings, address))
@@ -129,25 +129,30 @@ async def open_runtime(
             store_opening.entered,
             asyncio.to_thread(beside) if beside else _nothing(),
         )
-        heed_sigterm.again()
+        heed_signals.again()
         yield Runtime(settings, store, cluster, up.api_url if up else "")
 
 
-class _SigtermCancels:
-    """SIGTERM cancels the current task, as Ctrl-C does, while the context is open."""
+class _SignalsCancel:
+    """SIGTERM, and SIGHUP of a terminal that closes, cancel the current task, as Ctrl-C does, while
+    the context is open. Who ignores SIGHUP (``nohup``) goes on ignoring it."""
 
     def __enter__(self) -> Self:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        heeds_hangup = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+        self._signals = [signal.SIGTERM, *([signal.SIGHUP] if heeds_hangup else [])]
         self.again()
         return self
 
     def again(self) -> None:
         """To be called when Ray has connected, which takes the signal for itself."""
         assert self._task is not None
-        self._loop.add_signal_handler(signal.SIGTERM, self._task.cancel)
+        for number in self._signals:
+            self._loop.add_signal_handler(number, self._task.cancel)
 
     def __exit__(self, *_: object) -> None:
-        self._loop.remove_signal_handler(signal.SIGTERM)
+        for number in self._signals:
+            self._loop.remove_signal_handler(number)
 
 
 async def _nothing() -> None:

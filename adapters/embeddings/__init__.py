@@ -60,6 +60,7 @@ def _served(config: LlmConfig, settings: VectorSettings) -> Embedder:
 def _endpoint(config: LlmConfig, settings: VectorSettings) -> Endpoint:
     from adapters.llm.catalog import OPENAI_URL
     from adapters.llm.failures import Endpoint, shown
+    from adapters.secrets import sendable, unsendable
 
     environment = settings.EMBEDDING_BASE_URL.strip() or OPENAI_URL
     url = str(config.config.get("base_url") or "").strip() or environment
@@ -67,6 +68,8 @@ def _endpoint(config: LlmConfig, settings: VectorSettings) -> Endpoint:
     same = url.rstrip("/") == environment.rstrip("/")
     # The operator's key is the operator's: a project may not have it sent to an address of its own.
     secret = settings.EMBEDDING_API_KEY.strip() if same else ""
+    if not sendable(secret):
+        raise VectorsUnavailable(unsendable("EMBEDDING_API_KEY"))
     if not secret and not own_server:
         raise VectorsUnavailable(
             "OpenAI is chosen for embeddings, but there is no key: set EMBEDDING_API_KEY, set "

@@ -93,6 +93,7 @@ def _hosted(
 
 def _endpoint(choice: ModelChoice, settings: ModelSettings) -> Endpoint:
     from adapters.llm.failures import Endpoint, shown
+    from adapters.secrets import sendable, unsendable
 
     vendor, key_variable, key, url_variable = {
         "anthropic": (
@@ -105,6 +106,8 @@ def _endpoint(choice: ModelChoice, settings: ModelSettings) -> Endpoint:
     }[choice.provider]
     # The operator's key is the operator's: a project may not have it sent to an address of its own.
     secret = key.strip() if choice.environment_url else ""
+    if not sendable(secret):
+        raise ModelAuthError(unsendable(key_variable))
     if not secret and not choice.own_server:
         raise ModelAuthError(
             f"{vendor} is chosen because {choice.reason}, but there is no key: set {key_variable}, "

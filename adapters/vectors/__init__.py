@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from pipeline.errors import VectorsBusy
+from pipeline.errors import VectorsBusy, VectorsUnavailable
 from pipeline.ports import VectorIndex
 from pipeline.settings import VectorSettings
 
@@ -32,9 +32,13 @@ def open_vectors(settings: VectorSettings, home: Path) -> OpenedVectors:
     server is not asked yet (see ``ping``).
     """
     if url := settings.QDRANT_URL.strip():
+        from adapters.secrets import sendable, unsendable
         from adapters.vectors.server import connect
 
-        return connect(url, settings.QDRANT_API_KEY.strip())
+        key = settings.QDRANT_API_KEY.strip()
+        if not sendable(key):
+            raise VectorsUnavailable(unsendable("QDRANT_API_KEY"))
+        return connect(url, key)
     from adapters.vectors.edge import EdgeVectors
 
     return EdgeVectors(home / "vectors")

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from serve.api import discoveries, envelopes, health, projects, runs
 from serve.api.deps import ApiDeps
+from serve.api.hosts import OwnPagesOnly
 
 DepsFactory = Callable[[], Awaitable[ApiDeps]]
 
@@ -41,6 +42,7 @@ def create_app(deps: ApiDeps | DepsFactory) -> FastAPI:
     )
     if isinstance(deps, ApiDeps):
         app.state.deps = deps
+    app.add_middleware(OwnPagesOnly)
     envelopes.install(app)
     for room in (health, projects, runs, discoveries):
         app.include_router(room.router)

@@ -21,6 +21,16 @@ async def show(discovery_id: str, deps: Deps) -> JSONResponse:
     return data(await deps.store.discoveries.get(discovery_id))
 
 
+@router.get("/{discovery_id}/insights/{insight}")
+async def show_insight(discovery_id: str, insight: str, deps: Deps) -> JSONResponse:
+    """One insight, by its id or by its ref, such as ``trends-1``."""
+    found = await deps.store.discoveries.get(discovery_id)
+    for one in found.insights:
+        if insight in (one.id, one.ref):
+            return data(one)
+    raise NotFound(f"discovery {discovery_id!r} has no insight {insight!r}")
+
+
 @router.get("/{discovery_id}/exploration-steps")
 async def exploration_steps(discovery_id: str, deps: Deps, limit: Limit = 1000) -> JSONResponse:
     """The exploration steps of a discovery, in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +19,14 @@ from pipeline.errors import Conflict, ForCaller, ForOperator, NotFound
 log = logging.getLogger(__name__)
 
 
+class Answer(JSONResponse):
+    """JSON in UTF-8; half a character, which UTF-8 cannot carry, is written as its JSON escape."""
+
+    def render(self, content: Any) -> bytes:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace")
+
+
 def data(
     payload: BaseModel | Sequence[BaseModel] | dict[str, Any], status: int = 200
 ) -> JSONResponse:
@@ -28,14 +37,14 @@ def data(
         content = payload
     else:
         content = [item.model_dump(mode="json") for item in payload]
-    return JSONResponse({"data": content}, status)
+    return Answer({"data": content}, status)
 
 
 def failure(
     error: str, code: int, *, headers: dict[str, str] | None = None, **more: object
 ) -> JSONResponse:
     """A failure in one sentence; ``more`` stands beside the sentence."""
-    return JSONResponse({"error": error, **more}, code, headers)
+    return Answer({"error": error, **more}, code, headers)
 
 
 def status_of(error: ForCaller) -> int:

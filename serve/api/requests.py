@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from pipeline.anchoring import default_primary
 from pipeline.errors import BadRequest, NotFound
-from pipeline.packs import category_of, load_pack, new_project, packs_named, validate_pack
+from pipeline.packs import (
+    NAME_CHARS,
+    category_of,
+    load_pack,
+    new_project,
+    packs_named,
+    validate_pack,
+)
 from pipeline.records import DomainPack, KeyPair, LlmConfig, Project, Status, WarehouseConfig
 
-Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=NAME_CHARS)]
+
+
+MOST_LEVELS = 64
 
 
 class NewWarehouse(WarehouseConfig):
@@ -46,6 +56,13 @@ class CreateProject(BaseModel):
     def every_warehouse(self) -> list[NewWarehouse]:
         return self.warehouses or ([self.warehouse] if self.warehouse else [])
 
+    @model_validator(mode="before")
+    @classmethod
+    def _not_too_deep(cls, body: Any) -> Any:
+        if _deeper_than(MOST_LEVELS, body):
+            raise ValueError(f"the body is nested deeper than {MOST_LEVELS} levels")
+        return body
+
     @model_validator(mode="after")
     def _warehouses_make_sense(self) -> Self:
         every = self.every_warehouse
@@ -69,6 +86,14 @@ class Discover(BaseModel):
     """lower, low, medium, high or higher: 20, 40, 60, 80 or 100 steps."""
     max_steps: int | None = None
     min_steps: int | None = None
+
+
+def _deeper_than(levels: int, value: Any) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = cast("dict[str, Any] | list[Any]", value)
+    items = inner.values() if isinstance(inner, dict) else inner
+    return levels == 0 or any(_deeper_than(levels - 1, item) for item in items)
 
 
 def _check_warehouse(warehouse: WarehouseConfig) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import typer
 
 from serve.cli import bench, demo, discover, doctor, hosting, project, reading, schema, validation
@@ -39,3 +41,18 @@ validation.register(main)
 bench.register(main)
 hosting.register(main)
 doctor.register(main)
+
+
+def _reflow(app: typer.Typer) -> None:
+    """Let the paragraphs of every command's help fill the line. Typer keeps the line ends of all
+    but the first; only what follows a ``\\b`` (examples) is meant to keep them."""
+    for command in app.registered_commands:
+        text = command.help or inspect.getdoc(command.callback) or ""
+        parts = (p if p.startswith("\b") else " ".join(p.split()) for p in text.split("\n\n"))
+        command.help = "\n\n".join(parts)
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            _reflow(group.typer_instance)
+
+
+_reflow(main)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -132,5 +131,5 @@ def end(outcome: Outcome, *, as_json: bool) -> None:
         run = outcome.run
         reason = run.error or "no reason was recorded"
         advice = f"; to go on with it: veridical resume {run.id}" if run.resumable else ""
-        print(f"veridical: the run {run.status.value}: {reason}{advice}", file=sys.stderr)
+        said.complaint(f"the run {run.status.value}: {reason}{advice}")
         raise typer.Exit(RUN_FAILED)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from pipeline.errors import StoreUnavailable
 from pipeline.records import (
     DiscoveryResult,
     DiscoveryRun,
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.25
 PAGE_ROWS = 200
+MOST_FAILURES = 3
+"""Looks in a row that may fail before the store counts as gone; each waits for it in vain."""
+WIDE = 100
+"""Below so many columns the table of insights has no column of its own for the ref."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,29 +102,46 @@ async def outcome_of(
 async def _watched(runtime: Runtime, run: DiscoveryRun, display: Display) -> DiscoveryRun:
     ended = asyncio.Event()
     feed = asyncio.create_task(follow(runtime, run, display, ended))
+    driving = asyncio.create_task(runtime.run(run))
     try:
-        finished = await runtime.run(run)
+        await asyncio.wait({driving, feed}, return_when=asyncio.FIRST_COMPLETED)
+        if feed.done():  # the store has gone, and nothing of the run would be kept
+            feed.result()
+        finished = await driving
         ended.set()
         await feed
     finally:
         feed.cancel()
+        driving.cancel()
+        await asyncio.wait({driving, feed})
+        for task in (driving, feed):
+            _ = task.cancelled() or task.exception()  # one error is told, and none is logged
     return finished
 
 
 async def follow(
     runtime: Runtime, run: DiscoveryRun, display: Display, ended: asyncio.Event
 ) -> None:
-    """Show new rows of the feed until the run has ended and the last row is shown.
+    """Show new rows of the feed until the run has ended and the last row is shown. Raises
+    ``StoreUnavailable`` when the store stays away.
 
     Ray's dashboard comes up once there is something to see: it would hold up the first step.
     """
-    store, since = runtime.store, ""
+    store, since, failures = runtime.store, "", 0
     while True:
         last_look = ended.is_set()
-        rows = await store.run_steps.since(
-            run.id, attempt=run.attempt, since_id=since, limit=PAGE_ROWS
-        )
-        display.state(await store.runs.get(run.id))
+        try:
+            rows = await store.run_steps.since(
+                run.id, attempt=run.attempt, since_id=since, limit=PAGE_ROWS
+            )
+            display.state(await store.runs.get(run.id))
+        except StoreUnavailable:
+            failures += 1
+            if failures == MOST_FAILURES:
+                raise
+            await asyncio.sleep(POLL_SECONDS)
+            continue
+        failures = 0
         for row in rows:
             display.row(row)
             since = row.id
@@ -166,6 +188,7 @@ def _insights(project: Project, result: DiscoveryResult) -> None:
             -i.affected_count,
         ),
     )
+    narrow = said.width() < WIDE
     rows: list[list[str | Text]] = []
     shown = ""
     for insight in ranked:
@@ -174,8 +197,7 @@ def _insights(project: Project, result: DiscoveryResult) -> None:
         rows.append(
             [
                 "" if area == shown else area,
-                insight.ref,
-                insight.name,
+                *([f"{insight.ref}: {insight.name}"] if narrow else [insight.ref, insight.name]),
                 said.severity(insight.severity.value),
                 f"{insight.affected_count:,}",
                 said.status(validation_meta(insight.validation)),
@@ -184,7 +206,8 @@ def _insights(project: Project, result: DiscoveryResult) -> None:
         shown = area
     said.line()
     if rows:
-        said.table("Insights", ["Area", "Ref", "Insight", "Severity", "#Affected", "Check"], rows)
+        named = ["Insight"] if narrow else ["Ref", "Insight"]
+        said.table("Insights", ["Area", *named, "Severity", "#Affected", "Check"], rows)
     else:
         said.line("This discovery wrote no insights.")
 

@@ -7,7 +7,9 @@ environment that is not as it must be, 130 an interruption.
 from __future__ import annotations
 
 import asyncio
-import json
+import contextlib
+import errno
+import io
 import os
 import sys
 import traceback
@@ -18,6 +20,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+PATH_CHARS = 300
 OK, RUN_FAILED, USAGE, ENVIRONMENT, INTERRUPTED = 0, 1, 2, 3, 130
 
 
@@ -35,7 +38,9 @@ class Commands(TyperGroup):
     ) -> NoReturn:
         words = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in words
+        forgive_encodings()
         try:
+            _check_text(words)
             status = super().main(
                 words,
                 prog_name or "veridical",
@@ -58,6 +63,22 @@ class Commands(TyperGroup):
         sys.exit(status if isinstance(status, int) else OK)
 
 
+def forgive_encodings() -> None:
+    """What a terminal or pipe cannot show is written out as an escape: no command fails by it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _check_text(words: Sequence[str]) -> None:
+    """Raises ``BadRequest`` for an argument in another encoding: no store could keep it."""
+    from pipeline.errors import BadRequest
+
+    for word in words:
+        if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
+            raise BadRequest(f"the argument {word!r} is not valid UTF-8; give it in UTF-8")
+
+
 def told(error: Exception) -> tuple[str, int]:
     """What to say of an error, and the status to end with."""
     from typer._click.exceptions import ClickException, UsageError
@@ -75,8 +96,15 @@ def told(error: Exception) -> tuple[str, int]:
     if isinstance(error, VeridicalError):
         return str(error), ENVIRONMENT
     if isinstance(error, OSError) and error.filename:
-        return f"{error.filename}: {error.strerror}", ENVIRONMENT
+        name = str(error.filename)[:PATH_CHARS]
+        return f"{name} cannot be used ({error.strerror}); {_remedy(error.errno)}", ENVIRONMENT
     return _unexpected(error), ENVIRONMENT
+
+
+def _remedy(number: int | None) -> str:
+    if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "make room on that disk, or set VERIDICAL_HOME to a folder on another"
+    return "make it usable, or set VERIDICAL_HOME to another folder"
 
 
 def _unexpected(error: Exception) -> str:
@@ -94,6 +122,9 @@ def _unexpected(error: Exception) -> str:
 
 
 def _say(sentence: str, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps({"error": sentence}, ensure_ascii=False), flush=True)
-    print(f"veridical: {sentence}", file=sys.stderr, flush=True)
+    from serve.cli import said
+
+    with contextlib.suppress(OSError):  # the terminal has gone
+        if as_json:
+            said.document({"error": sentence}, indent=None)
+        said.complaint(sentence)

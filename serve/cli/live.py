@@ -123,7 +123,20 @@ class Screen:
 
     def row(self, row: RunStep) -> None:
         for words in words_of(row):
-            self._console.print(words)
+            self._console.print(hung(words, self._console))
+
+
+def hung(words: Text, console: Console) -> Text:
+    """The line, wrapped where it must be, with what follows below its text and not its number."""
+    edge = len(INDENT)
+    if words.cell_len <= console.width or console.width <= 2 * edge:
+        return words
+    first, body = words[:edge], words[edge:]
+    parts = body.wrap(console, console.width - edge)
+    for part in parts:
+        part.rstrip()
+    return Text("\n").join(Text.assemble(INDENT if i else first, part)
+                           for i, part in enumerate(parts))  # fmt: skip
 
 
 @contextmanager

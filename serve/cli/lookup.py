@@ -1,4 +1,4 @@
-"""Finds what a person names: a project by id or name, a discovery by id or as the latest."""
+"""Finds what a person names: a project by id or name, a discovery by id or as the latest one."""
 
 from __future__ import annotations
 
@@ -30,10 +30,17 @@ async def find_project(store: Store, name: str) -> Project:
 
 
 async def find_discovery(store: Store, name: str, project: Project | None) -> DiscoveryResult:
-    """By id, by the start of one, or the latest one, of a project if one is given. Raises
-    ``NotFound``, or ``BadRequest`` when several ids start so."""
+    """By id, by the start of one, the latest one (of a project if one is given), or the latest one
+    of the project that has this name. Raises ``NotFound``, or ``BadRequest`` when several fit."""
     if name != LATEST:
-        return await _by_id(store, name)
+        found = await _by_id(store, name)
+        if found is not None:
+            return found
+        project = await _owner(store, name)
+    return await _latest(store, project)
+
+
+async def _latest(store: Store, project: Project | None) -> DiscoveryResult:
     projects = [project] if project else await store.projects.newest_first()
     found = [r for p in projects for r in await store.discoveries.recent(p.id, 1)]
     if not found:
@@ -42,13 +49,23 @@ async def find_discovery(store: Store, name: str, project: Project | None) -> Di
     return max(found, key=lambda result: result.discovery_date)
 
 
-async def _by_id(store: Store, name: str) -> DiscoveryResult:
+async def _by_id(store: Store, name: str) -> DiscoveryResult | None:
+    if not name:
+        return None
     try:
         return await store.discoveries.get(name)
     except NotFound:
-        found = await store.discoveries.starting_with(name, 2) if name else []
-        if not found:
-            raise
+        found = await store.discoveries.starting_with(name, 2)
     if len(found) > 1:
         raise BadRequest(f"several discoveries start with {name!r}; give more of the id")
-    return found[0]
+    return found[0] if found else None
+
+
+async def _owner(store: Store, name: str) -> Project:
+    try:
+        return await find_project(store, name)
+    except NotFound as unknown:
+        raise NotFound(
+            f"there is no discovery {name!r} and no project of that name; `veridical runs PROJECT` "
+            "lists the discoveries of a project, `veridical project list` the projects"
+        ) from unknown

@@ -52,6 +52,13 @@ async def check_resumable(store: Store, run_id: str) -> DiscoveryRun:
     return await runs.check_resumable(store, run_id)
 
 
+async def note_deaths(store: Store) -> None:
+    """Mark the runs whose driver has died as failed, so that nobody waits for them."""
+    from actors import runs
+
+    await runs.reap(store)
+
+
 def host_up(settings: Settings, port: int) -> HostStatus:
     from serve import host
 

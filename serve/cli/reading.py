@@ -39,6 +39,7 @@ def runs(project: ProjectName, limit: Limit = 20, as_json: Json = False, home: H
     async def read() -> tuple[Project, list[DiscoveryRun]]:
         async with outside.open_store(settings) as store:
             found = await find_project(store, project)
+            await outside.note_deaths(store)
             return found, await store.runs.recent(found.id, limit)
 
     found, listed = asyncio.run(read())
@@ -78,7 +79,11 @@ def _run(run: DiscoveryRun) -> dict[str, Any]:
 
 def report(
     discovery: Annotated[
-        str, typer.Argument(metavar="[DISCOVERY]", help="Id of a discovery, or latest.")
+        str,
+        typer.Argument(
+            metavar="DISCOVERY",
+            help="Id of a discovery, or its start; a project, for its latest; or latest.",
+        ),
     ] = "latest",
     project: Annotated[
         str, typer.Option("--project", help="With latest: of this project only.")
@@ -91,7 +96,7 @@ def report(
     \b
     Examples:
       veridical report
-      veridical report latest --project Shop
+      veridical report Shop
       veridical report 7c0e0d7e-5d2f-4c0e-8a53-0f2b54a1c0de --json
     """
     from serve.cli import said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -15,12 +16,21 @@ if TYPE_CHECKING:
     from serve.wording import StatusMeta
 
 TONES = {"good": "green", "fair": "cyan", "caution": "yellow", "bad": "red", "neutral": "dim"}
+_STEERING = re.compile(r"[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "dim"}
 
 
-def document(payload: Any) -> None:
-    """Print one JSON document."""
-    print(json.dumps(payload, ensure_ascii=False, indent=2), flush=True)
+def document(payload: Any, *, indent: int | None = 2) -> None:
+    """Print one JSON document. Characters that steer a terminal, and halves of characters, are
+    written as JSON escapes, which mean the same."""
+    text = json.dumps(payload, ensure_ascii=False, indent=indent)
+    print(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text), flush=True)
+
+
+def complaint(sentence: str) -> None:
+    """Say on stderr why a command ends, in one line without characters that steer a terminal."""
+    flat = " ".join(plain(sentence).split())
+    print(f"veridical: {flat}", file=sys.stderr, flush=True)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -54,9 +64,13 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text
     for row in rows:
         drawn.add_row(*(plain(cell) if isinstance(cell, str) else cell for cell in row))
     out = console()
-    if not sys.stdout.isatty():
-        out.width = 120
+    out.width = width()
     out.print(drawn)
+
+
+def width() -> int:
+    """How many columns a table may take: those of the terminal, or else 120."""
+    return console().width if sys.stdout.isatty() else 120
 
 
 def status(meta: StatusMeta) -> Text:

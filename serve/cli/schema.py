@@ -204,7 +204,7 @@ def _words(progress: IndexProgress) -> str:
 def show(
     project: ProjectName,
     table: Annotated[
-        str, typer.Argument(metavar="[TABLE]", help="A table, with or without its schema.")
+        str, typer.Argument(metavar="TABLE", help="A table, with or without its schema.")
     ] = "",
     limit: Limit = 50,
     as_json: Json = False,

@@ -21,6 +21,7 @@ MAX_BARS = 15
 MAX_LINE_POINTS = 1000
 MAX_SERIES = 5
 LABEL_CHARS = 40
+JOINT = " · "
 
 _CLOCK_WORDS = ("year", "quarter", "month", "week", "day", "date", "hour", "minute")
 _TIME_WORDS = frozenset((*_CLOCK_WORDS, "weekday", "dow", "time", "period", "decade"))
@@ -64,7 +65,7 @@ class ChartSpec:
             return (
                 f"the first {shown} of {self.rows_total:,} rows" if shown < self.rows_total else ""
             )
-        return "" if self.from_zero else "the scale does not start at zero"
+        return "" if min(self.known) < 0 or self.from_zero else "the scale does not start at zero"
 
     @property
     def known(self) -> list[float]:
@@ -226,7 +227,7 @@ def _bars(step: ExplorationStep, columns: list[str], about: About) -> ChartSpec 
     measure = _measure([c for c in columns if c not in names], rows, about)
     if measure is None:
         return None
-    labels = [" · ".join(_label(row.get(c)) for c in names) for row in rows]
+    labels = [JOINT.join(_label(row.get(c)) for c in names) for row in rows]
     values = _values(rows, measure)
     pairs = [(n, float(v)) for n, v in zip(labels, values, strict=True) if v is not None]
     if len(pairs) < MIN_POINTS or len({n for n, _ in pairs}) < len(pairs):
@@ -262,12 +263,14 @@ def _label(value: Any) -> str:
 
 
 def _marked(labels: Sequence[str], about: About) -> frozenset[int]:
-    """The labels that stand in the subject as words of their own, not as parts of a number."""
-    found = {
-        i
-        for i, label in enumerate(labels)
-        if re.search(rf"(?<![\w.,-]){re.escape(label)}(?![\w%-]|[.,]\d)", about.subject)
-    }
+    """The labels that stand in the subject as words of their own, not as parts of a number; of a
+    label of two names, both."""
+
+    def named(part: str) -> bool:
+        word = rf"(?<![\w.,-]){re.escape(part)}(?![\w%-]|[.,]\d)"
+        return re.search(word, about.subject) is not None
+
+    found = {i for i, label in enumerate(labels) if all(map(named, label.split(JOINT)))}
     return frozenset(found) if len(found) <= len(labels) // 2 else frozenset()
 
 

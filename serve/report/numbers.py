@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 _PLAIN_NAME = re.compile(r"(^|_)(id|year|zip|zipcode|code|postcode|phone|tailnum|version)$", re.I)
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 CELL_CHARS = 300
+_SPOKEN = {"avg": "average", "pct": "%", "percent": "%"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,9 @@ def exact(value: Any, column: str = "") -> str:
 
 
 def spoken(column: str) -> str:
-    """A column or key as words: ``avg_dep_delay`` as ``avg dep delay``."""
-    return clean(re.sub(r"[_\s]+", " ", column).strip()) or "value"
+    """A column or key as words: ``avg_dep_delay`` as ``average dep delay``."""
+    words = re.split(r"[_\s]+", column.strip("_ \t\n"))
+    return clean(" ".join(_SPOKEN.get(word.lower(), word) for word in words)).strip() or "value"
 
 
 def duration(milliseconds: int) -> str:

@@ -59,14 +59,18 @@ def as_markdown(page: Page) -> str:
 
 
 def bar_text(chart: ChartSpec, width: int = 36) -> str:
-    """The chart as lines of text, for the Markdown report."""
-    values = [v for s in chart.series for v in s.values if v is not None]
-    top = max(abs(v) for v in values) or 1.0
+    """The chart as lines of text, for the Markdown report; what is below zero goes to the left."""
+    top, bottom = max(0.0, *chart.known), min(0.0, *chart.known)
+    scale = width / ((top - bottom) or 1.0)
+    left = round(-bottom * scale)
     name = max(len(label) for label in chart.labels)
     lines: list[str] = []
     for label, value in zip(chart.labels, chart.series[0].values, strict=True):
-        bar = "█" * round(abs(value or 0.0) / top * width) or "▏"
-        lines.append(f"{label:<{name}}  {bar} {'–' if value is None else number(value)}")
+        size = "█" * round(abs(value or 0.0) * scale)
+        below = value is not None and value < 0
+        bar = f"{size if below else '':>{left}}{'│' if bottom else ''}{'' if below else size}"
+        told = "–" if value is None else number(value)
+        lines.append(f"{label:<{name}}  {bar or '▏'} {told}")
     return "\n".join(lines)
 
 

@@ -78,6 +78,17 @@ async def test_a_missing_key_names_the_variable(provider: str) -> None:
         await opened(LLM_PROVIDER=provider)
 
 
+@pytest.mark.parametrize("key", ["k\u00e9y", "two\nlines", "k\u2603"])
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+async def test_a_key_that_no_header_carries_is_refused_without_showing_it(
+    provider: str, key: str
+) -> None:
+    variable = f"{provider.upper()}_API_KEY"
+    with pytest.raises(ModelAuthError, match=f"{variable} holds a character") as refused:
+        await opened(**{variable: key})
+    assert key not in str(refused.value)
+
+
 async def test_the_offline_analyst_is_opened_when_nothing_is_set() -> None:
     model = await opened()
     assert model.info.offline

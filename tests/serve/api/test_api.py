@@ -397,6 +397,7 @@ def test_a_discovery_and_its_exploration_steps(
         ("GET", "/api/v1/runs/nope", 404),
         ("GET", "/api/v1/runs/nope/steps", 404),
         ("GET", "/api/v1/discoveries/nope", 404),
+        ("GET", "/api/v1/discoveries/nope/insights/trends-1", 404),
         ("GET", "/api/v1/discoveries/nope/exploration-steps", 404),
         ("GET", "/api/v1/discoveries/nope/analysis-steps", 404),
         ("GET", "/api/v1/discoveries/nope/validation-results", 404),

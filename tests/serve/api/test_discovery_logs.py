@@ -1,4 +1,4 @@
-"""The split logs of a discovery over HTTP: analysis with its dialogue, validation, advice."""
+"""What a discovery holds over HTTP: its insights one by one, and its split logs."""
 
 from __future__ import annotations
 
@@ -54,6 +54,15 @@ def _kept(store: StoreLike, result: DiscoveryResult) -> None:  # pyright: ignore
     store.analysis_steps.kept["d-1"] = ANALYSED
     store.validation_results.kept["d-1"] = JUDGED
     store.recommendation_log.kept["d-1"] = [ADVISED]
+
+
+def test_an_insight_is_found_by_its_id_and_by_its_ref(
+    client: TestClient, result: DiscoveryResult
+) -> None:
+    for insight in result.insights:
+        for name in (insight.id, insight.ref):
+            assert client.get(f"{D1}/insights/{name}").json()["data"]["id"] == insight.id
+    assert client.get(f"{D1}/insights/nope").status_code == 404
 
 
 def test_the_analysis_log_has_the_full_dialogue_per_area(client: TestClient) -> None:

@@ -58,6 +58,8 @@ class World:
         self.started: list[DiscoveryRun] = []
         self.host: Any = None
         self.hits: list[VectorHit] = []
+        self.dead: list[str] = []
+        """Runs whose driver has died."""
         self.open = 0
 
     # ------------------------------------------------------------ doors
@@ -116,6 +118,11 @@ class World:
         if not run.resumable:
             raise Conflict(f"run {run_id} has no checkpoint to resume from")
         return run
+
+    async def note_deaths(self, store: Any) -> None:
+        for id_ in self.dead:
+            change = {"status": RunStatus.FAILED, "error": "its process ended"}
+            store.runs.kept[id_] = store.runs.kept[id_].model_copy(update=change)
 
     def host_up(self, settings: Settings, port: int) -> Any:
         if self.host:
@@ -228,7 +235,7 @@ def world(
     for name in (
         "open_store", "open_runtime", "build_demo_warehouse", "count_tables", "search_findings",
         "host_up", "host_down", "host_status", "probe_vectors", "probe_model", "probe_ray",
-        "check_resumable",
+        "check_resumable", "note_deaths",
     ):  # fmt: skip
         monkeypatch.setattr(outside, name, getattr(world, name))
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_PROVIDER"):

@@ -345,7 +345,7 @@ def test_a_project_without_runs_says_so(veridical: Invoke) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("latest",), ("d-1",), ("--project", "NYC flights")], ids=str
+    "words", [(), ("latest",), ("d-1",), ("NYC flights",), ("--project", "NYC flights")], ids=str
 )
 def test_a_report_is_written_again(
     veridical: Invoke, world: Any, run: DiscoveryRun, home: Path, words: tuple[str, ...]

@@ -21,6 +21,7 @@ COMMANDS = [
     ("schema", "index"),
     ("schema", "show"),
     ("discover",),
+    ("resume",),
     ("runs",),
     ("report",),
     ("search",),
@@ -37,6 +38,13 @@ def test_every_command_has_json_and_an_example(words: tuple[str, ...]) -> None:
     assert "--json" in result.stdout
     assert "Example" in result.stdout
     assert f"veridical {' '.join(words)}" in result.stdout
+
+
+def test_the_paragraphs_of_a_help_fill_the_line_and_examples_keep_theirs() -> None:
+    shown = CliRunner().invoke(main, ["demo", "--help"], env={"COLUMNS": "80", "TERM": "dumb"})
+    lines = [line.strip() for line in shown.stdout.splitlines()]
+    assert "and weather, explores it, and writes a report. On a terminal it then keeps the" in lines
+    assert "veridical demo --exit --max-steps 20" in lines
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["-h"]])

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from pipeline.records import DiscoveryRun, RunPhase, RunStep, RunStepType
-from serve.cli.live import Lines, Screen, phase_words, words_of
+from serve.cli.live import Lines, Screen, hung, phase_words, words_of
 
 AT = datetime(2026, 11, 30, tzinfo=UTC)
 QUERY: dict[str, Any] = {
@@ -157,3 +157,17 @@ def test_a_terminal_shows_where_the_run_stands_and_is_left_as_it_was() -> None:
     assert "Which carriers are late?" in text
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1, "the cursor is back"
     assert text.rstrip().endswith("below")
+
+
+def test_a_long_line_goes_on_below_its_text() -> None:
+    console = Console(file=io.StringIO(), width=32)
+    question, sql, _ = words_of(row(**{**QUERY, "message": "Which of the carriers are late?"}))
+    assert hung(question, console).plain.splitlines() == [
+        "  3/40  Which of the carriers",
+        "        are late?",
+    ]
+    assert hung(sql, console).plain.splitlines() == [
+        "        SELECT carrier FROM",
+        "        flights",
+    ]
+    assert hung(sql, Console(file=io.StringIO(), width=80)) is sql

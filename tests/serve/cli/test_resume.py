@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from pipeline.records import DiscoveryRun
+from pipeline.records import DiscoveryRun, RunStatus
 
 Invoke = Callable[..., Result]
 OK, RUN_FAILED, USAGE = 0, 1, 2
@@ -82,3 +82,12 @@ def test_runs_says_which_can_be_resumed(
     assert "resume r-2" not in shown
     listed = only_document(veridical("runs", "p-1", "--json"))["runs"]
     assert {r["id"]: r["resumable"] for r in listed} == {"r-1": True, "r-2": False}
+
+
+def test_a_run_whose_driver_has_died_is_listed_as_failed(
+    veridical: Invoke, world: Any, run: DiscoveryRun
+) -> None:
+    world.store.runs.kept[run.id] = run.model_copy(update={"status": RunStatus.RUNNING})
+    world.dead = [run.id]
+    listed = only_document(veridical("runs", "p-1", "--json"))["runs"]
+    assert [(r["status"], r["error"]) for r in listed] == [("failed", "its process ended")]

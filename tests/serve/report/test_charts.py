@@ -9,6 +9,8 @@ import pytest
 
 from pipeline.records import ExplorationStep, StepAction
 from serve.report.charts import MAX_BARS, About, ChartSpec, chart_for
+from serve.report.numbers import spoken
+from serve.report.write import bar_text
 
 AT = datetime(2026, 11, 30, tzinfo=UTC)
 
@@ -117,7 +119,7 @@ def test_a_ranking_is_bars_in_its_own_order() -> None:
     assert chart is not None
     assert (chart.kind, chart.title, chart.labels) == (
         "bars",
-        "avg delay by carrier",
+        "average delay by carrier",
         ("F9", "EV", "UA"),
     )
 
@@ -172,7 +174,7 @@ def test_the_text_picks_the_measure(about: str, measure: str) -> None:
     )
     chart = chart_for(step(data), About(text=about))
     assert chart is not None
-    assert chart.value_name == measure.replace("_", " ")
+    assert chart.value_name == spoken(measure)
 
 
 def test_the_figures_of_the_text_decide_before_its_words() -> None:
@@ -180,7 +182,7 @@ def test_the_figures_of_the_text_decide_before_its_words() -> None:
     about = About(text="The share of rows missing peaked", figures=("peak_rate_pct", "peak_rows"))
     chart = chart_for(step(data), about)
     assert chart is not None
-    assert chart.value_name == "rate pct"
+    assert chart.value_name == "rate %"
 
 
 @pytest.mark.parametrize("name", ["measure", "the_metric", "statistic"])
@@ -220,6 +222,22 @@ def test_what_the_text_names_is_marked() -> None:
     assert chart.marked == {0}
 
 
+def test_a_group_of_two_names_is_marked_where_both_are_named() -> None:
+    data = rows(
+        ("carrier", ["UA", "EV", "UA"]), ("origin", ["EWR", "EWR", "LGA"]), ("n", [3, 2, 1])
+    )
+    chart = chart_for(step(data), About(subject="Carrier UA, origin EWR has the most flights"))
+    assert chart is not None
+    assert chart.marked == {0}
+
+
+def test_as_text_what_is_below_zero_goes_to_the_left() -> None:
+    data = rows(("c", ["a", "bb", "c"]), ("n", [3, 0, -1]))
+    chart = chart_for(step(data))
+    assert chart is not None
+    assert bar_text(chart, width=8).splitlines() == ["a     │██████ 3", "bb    │ 0", "c   ██│ -1"]
+
+
 def test_a_text_that_names_most_groups_marks_none() -> None:
     data = rows(("carrier", ["F9", "EV", "UA"]), ("n", [4, 3, 2]))
     chart = chart_for(step(data), About(subject="F9, EV and UA"))
@@ -238,7 +256,7 @@ def test_the_picture_can_be_read_aloud() -> None:
     [
         ([100, 101, 102], "the scale does not start at zero"),
         ([1, 50, 102], ""),
-        ([-5, 0, 5], "the scale does not start at zero"),
+        ([-5, 0, 5], ""),
     ],
 )
 def test_a_scale_that_is_cut_off_is_said(values: list[int], note: str) -> None:

@@ -114,7 +114,8 @@ def test_durations(milliseconds: int, text: str) -> None:
 
 
 def test_words() -> None:
-    assert spoken("avg_dep_delay") == "avg dep delay"
+    assert spoken("avg_dep_delay") == "average dep delay"
+    assert spoken("share_pct") == "share %"
     assert spoken("") == "value"
     assert plural(1, "query", "queries") == "1 query"
     assert plural(2000, "row") == "2,000 rows"
