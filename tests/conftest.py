@@ -41,6 +41,7 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Several workers share the work by module. What starts Ray stays together on the first of
     them, one test after the other, since each of those has processes of its own to keep busy."""
