@@ -29,8 +29,10 @@ from adapters.store.keeper import KEEPER_LOCK, USERS_LOCK, ServerFile, listening
 from pipeline.errors import StoreUnavailable
 
 PACKAGE = "secantus"
-CACHE_SIZE = "64M"
-"""Measured: 63 MB resident at rest, 66 MB after a demo's writes, documents of 15.9 MB work."""
+CACHE_SIZE = "512M"
+"""At most; memory is taken as writes need it. A fifth of it may be unwritten pages before everybody
+waits for them to be written, which never happens while an old snapshot holds them: with 64 MB two
+documents of 10 MB and the server's second copy of them stopped it for good."""
 OPLOG_ENTRIES, OPLOG_SECONDS = 2_000, 60
 """The server keeps a second copy of recent writes for change streams, which nobody reads here."""
 ACQUIRE_S = 90.0
