@@ -15,7 +15,7 @@ demo: $(VENV)/.demo
 	@$(BIN)/veridical demo $(ARGS)
 
 test: $(VENV)/.dev system-packages check
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(TESTS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder $(TESTS) $(ARGS)
 
 check: $(VENV)/.dev
 	@$(BIN)/ruff check .

@@ -9,18 +9,19 @@ from pathlib import Path
 import hypothesis
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
+from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 
 from adapters.store import embedded
 from adapters.warehouses.demo import build_demo
 from pipeline import settings
 
 STARTS_RAY = (
-    "actors/",
-    "serve/cli/test_doctor.py",
-    "serve/cli/test_terminal.py",
-    "serve/test_host.py",
-    "serve/test_interruption.py",
-    "test_demo.py",
+    "tests/actors/",
+    "tests/serve/cli/test_doctor.py",
+    "tests/serve/cli/test_terminal.py",
+    "tests/serve/test_host.py",
+    "tests/serve/test_interruption.py",
+    "tests/test_demo.py",
 )
 OURS = ["pipeline", "adapters", "actors", "serve"]
 GROUPS = [group for group in vars(settings).values() if isinstance(group, type)]
@@ -41,16 +42,21 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)
+class ByModule(LoadScopeScheduling):
+    """Several workers share the work by module. What starts Ray stays together on one of them, one
+    test after the other, since each of those has processes of its own to keep busy."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "ray" if nodeid.startswith(STARTS_RAY) else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config) -> ByModule:
+    return ByModule(config)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Several workers share the work by module. What starts Ray stays together on the first of
-    them, one test after the other, since each of those has processes of its own to keep busy."""
-    here = Path(__file__).parent
-    places = {item: item.path.relative_to(here).as_posix() for item in items}
-    for item, place in places.items():
-        group = "ray" if place.startswith(STARTS_RAY) else place
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: not places[item].startswith(STARTS_RAY))
+    """What takes longest begins first."""
+    items.sort(key=lambda item: not item.nodeid.startswith(STARTS_RAY))
 
 
 @pytest.fixture(autouse=True)
