@@ -9,6 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
+from xdist.remote import Producer  # pyright: ignore[reportMissingTypeStubs]
 from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 
 from adapters.store import embedded
@@ -50,8 +51,8 @@ class ByModule(LoadScopeScheduling):
         return "ray" if nodeid.startswith(STARTS_RAY) else nodeid.partition("::")[0]
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config) -> ByModule:
-    return ByModule(config)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModule:
+    return ByModule(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
