@@ -16,8 +16,9 @@ from adapters.store import embedded
 from adapters.warehouses.demo import build_demo
 from pipeline import settings
 
+ONE_RAY = "tests/actors/"
 STARTS_RAY = (
-    "tests/actors/",
+    ONE_RAY,
     "tests/serve/cli/test_doctor.py",
     "tests/serve/cli/test_terminal.py",
     "tests/serve/test_host.py",
@@ -44,11 +45,10 @@ def pytest_configure() -> None:
 
 
 class ByModule(LoadScopeScheduling):
-    """Several workers share the work by module. What starts Ray stays together on one of them, one
-    test after the other, since each of those has processes of its own to keep busy."""
+    """Several workers share the work by module; those that share a Ray go to one of them."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "ray" if nodeid.startswith(STARTS_RAY) else nodeid.partition("::")[0]
+        return ONE_RAY if nodeid.startswith(ONE_RAY) else nodeid.partition("::")[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModule:
