@@ -152,7 +152,7 @@ def test_a_page_of_rows(offset: int, limit: int | None, expected: list[int]) -> 
     assert [row["a"] for row in rows_of(table, offset, limit)] == expected
 
 
-def test_rows_are_made_fast() -> None:
+def test_many_rows_of_every_type_are_all_made() -> None:
     count = 10_000
     table = pa.table(
         {

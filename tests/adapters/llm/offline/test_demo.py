@@ -115,7 +115,7 @@ async def test_a_second_discovery_carries_on_where_the_first_ended(demo: Case) -
     project = new_project("Any", load_pack("general"), WarehouseConfig())
     project = project.model_copy(update={"id": project_id})
     second = await run_discovery(
-        demo.path, desk=desk, project=project, run_id="run-2", max_steps=26, areas=["segments"]
+        demo.path, desk=desk, project=project, run_id="run-2", max_steps=26
     )
     earlier = {s.query for s in demo.queries}
     fresh = [s for s in second.queries if s.query not in earlier]

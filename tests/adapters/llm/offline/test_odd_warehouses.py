@@ -103,7 +103,7 @@ async def test_no_crash_no_failed_query_and_nothing_it_says_is_rejected(
     tmp_path: Path, name: str
 ) -> None:
     path = built(tmp_path / "odd.duckdb", *WAREHOUSES[name])
-    await sound(await run_discovery(path, max_steps=18))
+    await sound(await run_discovery(path, max_steps=22))
 
 
 ODD_TABLES = {
